@@ -3,6 +3,7 @@
 import gzip
 import inspect
 import io
+import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -104,6 +105,18 @@ def zipped(contents: Mapping[str, str | bytes]) -> bytes:
     return file.getvalue()
 
 
+def tarred(mode: str, content: bytes, name: str = "a") -> bytes:
+    """A tar file with one member, packed as the mode says."""
+
+    def write(file: io.BytesIO) -> None:
+        with tarfile.open(fileobj=file, mode=mode) as archive:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+    return packed(write)
+
+
 def _cells(cell: str, rows: range) -> str:
     return "".join(f'<row r="{k}"><c r="{cell}{k}"><v>1</v></c></row>' for k in rows)
 
@@ -150,7 +163,7 @@ TABLES: Mapping[str, tuple[Callable[[], bytes], str]] = {
 """Tables by file name: their content, and the line that refuses them."""
 
 
-def _arrays(**shapes: tuple[int, ...]) -> bytes:
+def arrays(**shapes: tuple[int, ...]) -> bytes:
     """An .npz file of bytes that are 0."""
     return packed(np.savez_compressed, **{name: np.zeros(shape, np.uint8) for name, shape in shapes.items()})
 
@@ -165,13 +178,9 @@ def _rows(count: int, form: bytes) -> bytes:
 
 _MATLAB = {"x": np.zeros((10**6, 12)), "y": np.zeros(10**6)}
 CARDS: Mapping[str, tuple[Callable[[], bytes], dict, str]] = {
-    "large.npz": (
-        lambda: _arrays(X=(10**6, 100), y=(10**6,)),
-        {"reader": "npz"},
-        "unpacks to 101,.*: store it without",
-    ),
-    "wide.npz": (lambda: _arrays(X=(600, 10**5), y=(600,)), {"reader": "npz"}, _MEMORY),
-    "bits.npz": (lambda: _arrays(bits=(10**6, 40), y=(10**6,)), {"reader": "fingerprints_npz", "bits": 320}, _MEMORY),
+    "large.npz": (lambda: arrays(X=(10**6, 100), y=(10**6,)), {"reader": "npz"}, "unpacks to 101,.*: store it without"),
+    "wide.npz": (lambda: arrays(X=(600, 10**5), y=(600,)), {"reader": "npz"}, _MEMORY),
+    "bits.npz": (lambda: arrays(bits=(10**6, 40), y=(10**6,)), {"reader": "fingerprints_npz", "bits": 320}, _MEMORY),
     "x.mat": (lambda: packed(savemat, _MATLAB, do_compression=True), {"reader": "mat", "matrix": "x"}, _UNPACKS),
     "levels.csv": (lambda: _rows(16000, b"l%d,%d\n"), {"encode": {"a": "onehot"}}, "16,000 levels in 16,000 rows"),
     "folds.csv": (lambda: _rows(30000, b"%d,%d\n"), {"split": "a"}, "30,000 folds in 30,000 rows"),
@@ -198,9 +207,9 @@ RECORDS: Mapping[str, tuple[str, Callable[[], bytes], Sequence[str], str]] = {
     "rows": ("predictions.parquet", lambda: _predictions(2 * 10**7), ["show"], "unpacks to 800,000,000 bytes"),
     "texts": ("predictions.parquet", lambda: _predictions(3000, text=_SAME), ["show"], "column text is not of numbers"),
     "lists": ("predictions.parquet", lambda: _predictions(1, mean=_LIST), ["show"], "column mean is not of numbers"),
-    "trace": ("trace.npz", lambda: _arrays(step=(10**8,)), ["plot", "--kind", "learning"], "unpacks to 100,000,"),
-    "state": ("state.npz", lambda: _arrays(**{"state/0": (10**8,)}), _PREDICT, "its state is of another version"),
-    "states": ("state.npz", lambda: _arrays(**_STATES), _PREDICT, "its state is of another version"),
+    "trace": ("trace.npz", lambda: arrays(step=(10**8,)), ["plot", "--kind", "learning"], "unpacks to 100,000,"),
+    "state": ("state.npz", lambda: arrays(**{"state/0": (10**8,)}), _PREDICT, "its state is of another version"),
+    "states": ("state.npz", lambda: arrays(**_STATES), _PREDICT, "its state is of another version"),
 }
 """Files of a saved run by title: their names, their content, the verb that reads them, and its line."""
 

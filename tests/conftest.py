@@ -6,6 +6,7 @@ programs are kept in `.pytest_cache/xla` for the next time; `make clean` removes
 """
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import gc
@@ -167,6 +168,36 @@ def printed(capsys):
 def refused(capsys):
     """A function from a command's words to what it says on stderr; it ends with code 2, or another one."""
     return lambda *words, code=2: _said(capsys, words, code).err
+
+
+@pytest.fixture
+def streams(capsys):
+    """A function from a command's words to what it writes on stdout and stderr; it ends with code 0, or another one."""
+    return lambda *words, code=0: _said(capsys, words, code)
+
+
+@pytest.fixture
+def one_line():
+    """As `pytest.raises`, of a message of one line, with the text that it `says`, of at most so many characters."""
+
+    @contextlib.contextmanager
+    def raises(kind, match=None, *, says="", most=1000):
+        with pytest.raises(kind, match=match) as caught:
+            yield
+        assert says in (line := str(caught.value)) and "\n" not in line and len(line) <= most, line
+
+    return raises
+
+
+@pytest.fixture(scope="session")
+def new_file():
+    """A function that writes a file, with the folders that it lies in."""
+
+    def write(path, content):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    return write
 
 
 def _said(capsys, words, code):

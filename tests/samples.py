@@ -2,7 +2,7 @@
 
 import errno
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -32,6 +32,14 @@ def write(folder: Path, records: Iterable[Record], config: Mapping | None = None
     for record in records:
         Store(folder).write(record, dict(config or {}), {"step": np.arange(2)})
     return folder
+
+
+def flips(content: bytes, count: int) -> Iterator[bytes]:
+    """The content with one bit flipped, at random places."""
+    for position in np.random.default_rng(0).integers(0, 8 * len(content), count).tolist():
+        damaged = bytearray(content)
+        damaged[position // 8] ^= 1 << position % 8
+        yield bytes(damaged)
 
 
 class FullDisk(io.FileIO):

@@ -95,30 +95,26 @@ FITS = {
     "no rows": (X[:0], Y[:0], "X has 0 samples: at least 2 rows are needed"),
     "lengths": (X, Y[:-1], "Found input variables with inconsistent numbers of samples: [40, 39]: give X and y of"),
     "several outputs": (X, np.c_[Y, Y], "y should be a 1d array, got an array of shape (40, 2) instead: fit one"),
-    "targets of text": (X, CITY, "y has texts that are no numbers: a Classifier takes labels"),
-    "NaN in y": (X, np.where(AGE > 40, np.nan, Y), "Input y contains NaN. Leave these rows out"),
     "constant targets": (X, np.ones(N), "data: column 'y': the targets of the 40 training rows are all equal"),
 }
 
 
-def test_a_mistake_in_the_rows_of_fit_or_in_new_rows_is_one_line_with_its_remedy():
+def test_a_mistake_in_the_rows_of_fit_or_in_new_rows_is_one_line_with_its_remedy(one_line):
     for X, y, line in FITS.values():
-        with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+        with one_line(ValueError, match="^" + re.escape(line)):
             linear().fit(X, y)
-        assert "\n" not in str(caught.value)
     model = linear().fit(X, Y)
     lines = {"X, column 1: 2 of 40 cells are NaN": NAN, "X has 3 features, but Regressor is expecting 2": np.c_[X, AGE]}
     lines |= {"X has the shape (2,), not (rows, inputs)": X[0], "X has 0 samples: at least 1 row is needed": X[:0]}
     for line, rows in lines.items():
         for call in (model.predict, model.sample_y, lambda rows: model.score(rows, Y[: len(rows)])):
-            with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+            with one_line(ValueError, match="^" + re.escape(line)):
                 call(rows)
-            assert "\n" not in str(caught.value)
     with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is required"):
         model.predict(sparse.csr_array(X))
 
 
-def test_a_mistake_in_the_options_is_one_line():
+def test_a_mistake_in_the_options_is_one_line(one_line):
     town = "encode: no column 'town' in X; known are age, city, member, size"
     for line, options in {
         "encode={city: dummy}: must be a mapping from columns to onehot or ordinal": {"encode": {"city": "dummy"}},
@@ -127,9 +123,8 @@ def test_a_mistake_in_the_options_is_one_line():
         "impute=mode: must be mean or median, or a mapping": {"impute": "mode"},
         "data: impute: no input 'ago'; did you mean age?": {"impute": {"ago": "mean"}, "encode": ENCODE},
     }.items():
-        with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+        with one_line(ValueError, match="^" + re.escape(line)):
             linear(**options).fit(FRAME, Y)
-        assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match=r"^encode names columns, and X is an array without names: give a pandas Data"):
         linear(encode={"x1": "onehot"}).fit(X, Y)
     with pytest.raises(ValueError, match=r"X is an array: give a DataFrame with the columns city, age, member, size"):

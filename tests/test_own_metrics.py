@@ -78,10 +78,9 @@ def test_a_metric_sees_original_units_and_has_an_error_over_rows_unless_it_is_on
     assert errors == {"rows": pytest.approx(np.std([2.0, 4.0, 0.0, 8.0], ddof=1) / 2.0)}
 
 
-def test_files_in_folders_of_the_folder_are_no_metrics_and_the_check_finds_a_wrong_direction(folder):
+def test_files_in_folders_of_the_folder_are_no_metrics_and_the_check_finds_a_wrong_direction(folder, new_file):
     declare(folder)
-    (folder / "metric" / "old").mkdir()
-    (folder / "metric" / "old" / "mine.yaml").write_text("a draft")
+    new_file(folder / "metric" / "old" / "mine.yaml", "a draft")
     assert [*own_metrics.declarations([folder, folder])] == ["mine"]
     for direction, verdict in (("lower", "kept"), ("higher", "broken")):
         declare(folder, better=direction)

@@ -50,12 +50,10 @@ FILES = {
 
 
 @pytest.fixture
-def gpbench(tmp_path, monkeypatch):
+def gpbench(tmp_path, monkeypatch, new_file):
     """Runs the command with that folder on the path; its last stderr is `gpbench.said`."""
     for name, text in FILES.items():
-        path = tmp_path / "site" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        new_file(tmp_path / "site" / name, text)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{tmp_path / 'site'}")
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "results"))
 
@@ -86,9 +84,8 @@ def test_the_options_and_tasks_of_the_table_are_those_of_the_class():
             assert kind == "likelihood" or cls.family == name
 
 
-def test_files_and_entry_points_name_kernels_and_likelihoods(tmp_path, monkeypatch):
-    (tmp_path / "kernel").mkdir()
-    (tmp_path / "kernel" / "mine.yaml").write_text("_target_: mine.Kernel\nperiod: 2.0\n")
+def test_files_and_entry_points_name_kernels_and_likelihoods(tmp_path, monkeypatch, new_file):
+    new_file(tmp_path / "kernel" / "mine.yaml", "_target_: mine.Kernel\nperiod: 2.0\n")
     own = {"_target_": "mine.Kernel", "period": 2.0}
     assert registry.expand("kernel", "mine", [tmp_path]) == own
     assert registry.expand("kernel", {"mine": {"period": 3.0}}, [tmp_path]) == {**own, "period": 3.0}

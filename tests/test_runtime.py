@@ -17,7 +17,6 @@ from gpbench.errors import ConfigError
 ROOT = Path(__file__).resolve().parents[1]
 
 DEADLOCK = """
-from gpbench import runtime
 runtime.configure()
 import jax, jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
@@ -33,7 +32,6 @@ print(bool(jnp.isfinite(gradient).all()), gradient.dtype)
 """
 
 COMPILE = """
-from gpbench import runtime
 runtime.configure()
 import collections, jax
 counts = collections.Counter()
@@ -43,13 +41,22 @@ print(counts["cache_misses"], counts["cache_hits"])
 """
 
 
+REFUSED = """
+from gpbench.errors import ConfigError
+try:
+    runtime.configure(device={device})
+    runtime.start({device})
+except ConfigError as error:
+    print(error)
+"""
+
+
 def python(code: str, folder: Path, **more: str) -> list[str]:
-    """The lines a fresh interpreter prints, without the settings of this process."""
+    """The lines a fresh interpreter prints that has `runtime`, without the settings of this process."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("JAX_", "XLA_"))}
     own = {"PYTHONPATH": str(ROOT), "GPBENCH_CACHE": str(folder), "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**clean, **own, **more}, capture_output=True, text=True, timeout=120
-    )
+    words = [sys.executable, "-c", f"from gpbench import runtime\n{code}"]
+    done = subprocess.run(words, env={**clean, **own, **more}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -67,7 +74,6 @@ def test_mapped_gradients_through_cholesky_do_not_hang_and_a_second_process_comp
 def test_a_cache_that_cannot_be_written_is_one_warning(tmp_path):
     show = """
 import contextlib, io
-from gpbench import runtime
 with contextlib.redirect_stderr(io.StringIO()) as said:
     runtime.configure()
     runtime.configure()
@@ -82,10 +88,9 @@ print(said.getvalue(), end="")
 
 
 def test_who_imports_jax_first_has_64_bit_types_and_memory_fraction_and_device_reach_jax(tmp_path):
-    show = "from gpbench import runtime; runtime.require_float64(); import jax; print(jax.numpy.zeros(1).dtype)"
+    show = "runtime.require_float64(); import jax; print(jax.numpy.zeros(1).dtype)"
     assert python(show, tmp_path, JAX_ENABLE_X64="0") == ["float64"]
     show = """
-from gpbench import runtime
 runtime.configure(device="cpu", memory_fraction=0.4)
 import os, jax
 print(os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"], jax.default_backend(), runtime.device_name() != "")
@@ -100,9 +105,9 @@ def test_the_users_own_settings_stay_and_our_flags_join_the_others(tmp_path):
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "elsewhere"),
         "JAX_ENABLE_X64": "false",
     }
-    show = "from gpbench import runtime; import os; runtime.configure()\nfor name in %r: print(os.environ[name])"
+    show = "import os; runtime.configure()\nfor name in %r: print(os.environ[name])"
     assert python(show % (list(own),), tmp_path, **own) == list(own.values())
-    show = "from gpbench import runtime; import os; runtime.configure(); print(os.environ['XLA_FLAGS'])"
+    show = "import os; runtime.configure(); print(os.environ['XLA_FLAGS'])"
     other = "--xla_cpu_multi_thread_eigen=true"
     assert python(show, tmp_path, XLA_FLAGS=other)[0].split() == [
         other,
@@ -113,15 +118,7 @@ def test_the_users_own_settings_stay_and_our_flags_join_the_others(tmp_path):
 
 
 def test_a_missing_gpu_is_one_line(tmp_path):
-    show = """
-from gpbench import runtime
-from gpbench.errors import ConfigError
-runtime.configure(device="gpu")
-try:
-    runtime.start("gpu")
-except ConfigError as error:
-    print(error)
-"""
+    show = REFUSED.format(device='"gpu"')
     assert python(show, tmp_path, CUDA_VISIBLE_DEVICES="")[0].startswith("run.device=gpu: JAX cannot use a GPU here")
 
 
@@ -138,22 +135,12 @@ UNREADABLE = {
 def test_a_setting_that_jax_cannot_read_is_one_line(setting, line, tmp_path):
     if setting == "JAX_PLATFORMS=cuda" and shutil.which("nvidia-smi"):
         pytest.skip("it can be read here")
-    show = """
-from gpbench import runtime
-from gpbench.errors import ConfigError
-try:
-    runtime.configure()
-    runtime.start()
-except ConfigError as error:
-    print(error)
-"""
-    [printed] = python(show, tmp_path, **dict([setting.split("=", 1)]))
+    [printed] = python(REFUSED.format(device=None), tmp_path, **dict([setting.split("=", 1)]))
     assert re.match(line, printed)
 
 
 def test_a_setting_that_stops_the_arithmetic_is_put_right(tmp_path):
     show = """
-from gpbench import runtime
 runtime.configure()
 runtime.start()
 import jax.numpy as jnp
@@ -165,7 +152,6 @@ print(jnp.ones(2, jnp.float32) + jnp.ones(2, int) + 1.0)
 
 def test_the_memory_peak_holds_what_was_allocated(tmp_path):
     show = """
-from gpbench import runtime
 from gpbench.core import memory
 runtime.configure()
 import numpy as np

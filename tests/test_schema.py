@@ -118,12 +118,11 @@ REFUSED = {
 }
 
 
-def test_a_document_that_is_too_much_a_pipe_and_a_file_of_four_megabytes_are_one_line(tmp_path):
+def test_a_document_that_is_too_much_a_pipe_and_a_file_of_four_megabytes_are_one_line(tmp_path, one_line):
     for text, reason in REFUSED.items():
         (tmp_path / "mine.yaml").write_text(text)
-        with pytest.raises(ConfigError, match=reason) as caught:
+        with one_line(ConfigError, match=reason, says="mine.yaml"):
             yamls.read(tmp_path / "mine.yaml")
-        assert "mine.yaml" in str(caught.value) and "\n" not in str(caught.value)
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "large.yaml").write_bytes(b"a: 1\n" + b"#" * limits.YAML)
     for name, line in (("pipe", "it is no regular file"), ("large", "the file has 4,194,309 bytes, and 4,194,304 are")):
@@ -131,7 +130,7 @@ def test_a_document_that_is_too_much_a_pipe_and_a_file_of_four_megabytes_are_one
             yamls.read(tmp_path / f"{name}.yaml")
 
 
-def test_anchors_merges_and_texts_like_numbers_are_read_and_two_keys_of_one_number_are_refused(tmp_path):
+def test_anchors_merges_and_texts_like_numbers_are_read_and_two_keys_of_one_number_are_refused(tmp_path, one_line):
     (tmp_path / "mine.yaml").write_text("\ufeffa: &a {b: 1}\nc: {<<: *a, d: 1e-5}")
     assert yamls.read(tmp_path / "mine.yaml") == {"a": {"b": 1}, "c": {"b": 1, "d": 1e-5}}
     for text in ("1E2", "0e12", "+1e3", ".5e-3", "1e-5", "12:30", "007", "1_0", "yes", "~", "2024-01-31"):
@@ -143,8 +142,7 @@ def test_anchors_merges_and_texts_like_numbers_are_read_and_two_keys_of_one_numb
         card.write_text(f"codes: {{{pair}: 2}}\n")
         first, last = pair.split(":")[0], pair.split(", ")[1]
         which = f", which is {first}: quote both to tell them apart" * (first != last)
-        with pytest.raises(ConfigError, match=re.escape(f"found duplicate key {last}{which}")) as refused:
+        with one_line(ConfigError, match=re.escape(f"found duplicate key {last}{which}")):
             yamls.read(card)
-        assert "\n" not in str(refused.value)
     card.write_text("codes: {'1E2': 1, 100: 2}\n")
     assert yamls.read(card) == {"codes": {"1E2": 1, 100: 2}}

@@ -16,6 +16,7 @@ from gpbench.metrics import Scored, score
 from gpbench.report.figures.comparisons import draw_differences
 
 A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
+SIDES = Side("method", "sep"), Side("method", "svi")
 
 
 def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
@@ -56,7 +57,7 @@ def test_a_side_on_one_split_is_never_better_and_settings_are_paired_alike():
     for records, reason in zip((clear[::5], unknown), reasons):
         pairs, _ = compared(records)
         assert (pairs[0].winner, pairs[0].test.low) == ("", None)
-        sheet = differences.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
+        sheet = differences.sheet(*SIDES, pairs, [])
         assert f"no test ({reason}): pima" in sheet.remarks and "no significant difference in 0" in sheet.summary[0]
         assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
     sizes = [record(split=k, setting=size) for k in (0, 1) for size in ("m=15%", "m=25%")]
@@ -84,8 +85,7 @@ def test_other_split_sets_settings_protocols_and_data_are_not_compared():
 def test_shared_metrics_are_those_of_a_data_set_that_both_have_and_two_commits_are_compared():
     own = [record("sep", dataset="wdbc"), record("svi", dataset="heart")]
     shared = [record(m, dataset="boston", metrics={"rmse": 1.0}) for m in ("sep", "svi")]
-    sides = Side("method", "sep"), Side("method", "svi")
-    assert shared_metrics(*sides, [*own, *shared]) == {"rmse"}
+    assert shared_metrics(*SIDES, [*own, *shared]) == {"rmse"}
     before = [record(split=k, nll=v) for k, v in enumerate(A)]
     records = before + [record(split=k, nll=v + 1, commit="c3d4") for k, v in enumerate(A)]
     (one,), _ = compared(records, "commit:a1", "c3")
@@ -95,7 +95,6 @@ def test_shared_metrics_are_those_of_a_data_set_that_both_have_and_two_commits_a
 def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_line():
     a = {"seconds": {"train": 1.0}, "host": {"cores": 1}, "versions": {"jax": "0.1", "numpy": "2"}}
     b = {**a, "host": {"cores": 8}, "versions": {"jax": "0.2", "numpy": "2"}}
-    sides = Side("method", "sep"), Side("method", "svi")
     line = "seconds are not comparable where these differ: cores 1 (5), 8 (5); jax 0.1 (5), 0.2 (5)"
     for records, metric, expected in (
         (both(of_a=a, **b), "seconds", [line]),
@@ -104,9 +103,9 @@ def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_
         (both(of_a=a, **b), "nll", []),
     ):
         pairs, _ = compared(records, metric=metric)
-        feet = differences.sheet(*sides, pairs, []).remarks
+        feet = differences.sheet(*SIDES, pairs, []).remarks
         assert [foot for foot in feet if foot.startswith("seconds")] == expected
-        assert (line.split(":")[0] in draw_differences(*sides, pairs).get_supxlabel()) == bool(expected)
+        assert (line.split(":")[0] in draw_differences(*SIDES, pairs).get_supxlabel()) == bool(expected)
 
 
 def test_unknown_and_ambiguous_sides_are_one_line():
@@ -126,18 +125,16 @@ def test_unknown_and_ambiguous_sides_are_one_line():
 
 
 def test_the_table_has_the_winner_and_the_interval_in_every_format_and_the_picture_a_line_each():
-    a, b = Side("method", "sep"), Side("method", "svi")
-    pairs, unmatched = paired_differences(a, b, both(b=[b + 1 for b in B]), "nll")
-    sheet = differences.sheet(a, b, pairs, unmatched)
+    pairs, unmatched = paired_differences(*SIDES, both(b=[b + 1 for b in B]), "nll")
+    sheet = differences.sheet(*SIDES, pairs, unmatched)
     for name in ("terminal", "md", "latex"):
         text = formats.FORMATS[name](sheet)
         words = ("pima", "all with m=15", "sep is significantly better in 1 of 1", "-1.03")
         assert all(word in text for word in words)
     assert formats.FORMATS["csv"](sheet).splitlines()[0].startswith("dataset,output,method_a")
-    a, b = Side("method", "sep"), Side("method", "svi")
     records = [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")]
-    pairs, _ = paired_differences(a, b, records, "nll")
-    (axis,) = draw_differences(a, b, pairs).axes
+    pairs, _ = paired_differences(*SIDES, records, "nll")
+    (axis,) = draw_differences(*SIDES, pairs).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["heart (n = 1)", "pima (n = 5)"]
     assert "← sep better" in axis.get_xlabel()
 

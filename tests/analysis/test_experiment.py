@@ -284,11 +284,8 @@ def test_the_head_of_a_table_counts_targets_by_outcome_and_those_that_tell_a_met
     assert alone[0] == "1 target: 1 equal, 0 better, 0 worse; 1 informative."
     assert beside[0] == "1 target: 1 equal, 0 better, 0 worse; 0 informative."  # the control: a rival meets it
     assert f"± {band:.1f} to {band:.1f} % of the printed value, {band:.1f} in the median" in alone[1]
-    assert (
-        alone[2].endswith("; 0 of their 1 values do.")
-        and beside[2].endswith("; 3 of their 6 values do.")
-        and len(beside) == 3
-    )
+    assert alone[2].endswith("; 0 of their 1 values do.")
+    assert beside[2].endswith("; 3 of their 6 values do.") and len(beside) == 3
     poor = replace(value("a", [0.59, 0.61], "m=1", split_set="hla"), published=PUBLISHED)
     lines = agreement([poor])
     assert lines[0].endswith("0 better, 1 worse; 0 informative.") and lines[1] == "Worse: a on pima (nll)."

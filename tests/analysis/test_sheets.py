@@ -166,9 +166,8 @@ def test_the_ending_of_a_file_names_the_format_and_another_format_is_refused():
     endings = {"a.md": "md", "a.TEX": "latex", "a.csv": "csv", "a.html": "html", "a.txt": "terminal", "a": "terminal"}
     assert {name: format_of(Path(name)) for name in endings} == endings and format_of(None) == "terminal"
     # In words: cli/test_wrong_words.py.
-    with pytest.raises(
-        ConfigError, match=r"--out a\.md is Markdown and --format latex is LaTeX: leave one of them out"
-    ):
+    line = r"--out a\.md is Markdown and --format latex is LaTeX: leave one of them out"
+    with pytest.raises(ConfigError, match=line):
         format_of(Path("a.md"), "latex")
     for name, format in {"a.tex": "latex", "a.txt": "md", "a": "csv", "a.xyz": "csv"}.items():
         assert format_of(Path(name), format) == format
@@ -281,15 +280,14 @@ def test_no_cell_of_csv_markdown_or_the_terminal_is_a_command_and_columns_are_al
     assert printable("Nyström ± 0.1 ≈") == "Nyström ± 0.1 ≈"
 
 
-def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys):
+def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys, new_file):
     names = {"dataset": "pi\x1b[31mma", "method": "se\x1bcp", "setting": "a\nb"}
     record = sample("0" * 16, metrics={"nll": 0.5}, seconds={"train": 2.0}, **names)
     folder = tmp_path / "runs" / record.id
     folder.mkdir(parents=True)
     (folder / "record.json").write_text(json.dumps(record.to_json()))
-    (tmp_path / "dataset").mkdir()
     card = 'name: mine\ntask: regression\ntitle: "a\\e[31mb"\nsources: [{kind: file, path: a.csv, target: y}]\n'
-    (tmp_path / "dataset" / "mine.yaml").write_text(card)
+    new_file(tmp_path / "dataset" / "mine.yaml", card)
     for words in ("ls runs", "show --last", "table", "table --metric nlll", "ls datasets", "data info mine"):
         main([*words.split(), "--config-dir" if "data" in words else "--results", str(tmp_path)])
         captured = capsys.readouterr()

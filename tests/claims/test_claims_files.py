@@ -64,7 +64,7 @@ WRONG = [
 ]
 
 
-def test_a_users_claim_is_seven_lines_and_decides_the_exit_code_and_a_wrong_one_is_one_line(tmp_path, capsys):
+def test_a_users_claim_is_seven_lines_and_decides_the_exit_code_and_a_wrong_one_is_one_line(tmp_path, capsys, streams):
     (tmp_path / "claims").mkdir()
     collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
@@ -85,8 +85,7 @@ mine:
   control: the two methods exchanged
 """
         (tmp_path / "claims" / "mine.yaml").write_text(claim)
-        assert main(words) == code
-        assert f"\n{'fails' if code else 'holds'} " in capsys.readouterr().out
+        assert f"\n{'fails' if code else 'holds'} " in streams(*words, code=code).out
 
 
 def test_a_test_proves_or_refutes_a_claim_and_what_is_elsewhere_is_not_here(tmp_path, monkeypatch):

@@ -5,76 +5,47 @@ import json
 import pytest
 
 from gpbench.cli import doctor, main
-from gpbench.cli.verbs import split_words, verb_of
 from gpbench.data import cards, load
-from gpbench.errors import ConfigError, DataError, StorageError
+from gpbench.errors import DataError, StorageError
 
 
 @pytest.fixture(autouse=True)
 def store(tmp_path, monkeypatch):
-    monkeypatch.delenv("GPBENCH_MIRROR", raising=False)
-    monkeypatch.setenv("GPBENCH_STORE", str(tmp_path / "store"))
+    for name in ("STORE", "RESULTS", "CACHE"):
+        monkeypatch.setenv(f"GPBENCH_{name}", str(tmp_path / name.lower()))
     return tmp_path / "store"
 
 
-def run(*arguments: str) -> int:
-    name, words = split_words(["data", *arguments])
-    verb = verb_of(name)
-    positional, options = verb.parse(words)
-    return verb.function(*positional, **options)
-
-
-def test_ls_lists_every_card_once_and_info_says_what_is_known_of_one(capsys):
-    assert run("ls") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == cards.names()
-    run("ls", "--json")
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+def test_ls_lists_every_card_once_and_info_says_what_is_known_of_one(printed, refused):
+    assert [line.split()[0] for line in printed("data", "ls").splitlines()] == cards.names()
+    rows = {row["name"]: row for row in json.loads(printed("data", "ls", "--json"))}
     assert (rows["pima"]["rows"], rows["pima"]["splits"], rows["pima"]["stored"]) == (768, {"random90": 20}, None)
-    run("info", "heart")
-    text = capsys.readouterr().out
+    text = printed("data", "info", "heart")
     known = ["binary", "270", "licence", "statlog/heart/heart.dat", "nominal", "1: 150, 2: 120", "mirror heart.npz"]
     known += ["random90: 20, raetsch: 10", "stored    no", cards.read("heart")["checksum"]]
     assert not [part for part in known if part not in text]
-    with pytest.raises(ConfigError, match="did you mean heart"):
-        run("info", "hart")
+    assert "did you mean heart" in refused("data", "info", "hart")
 
 
-def test_fetch_puts_data_into_the_store_info_says_where_and_verify_finds_damage_there(capsys, store):
-    assert run("fetch", "moons", "--json") == 0
-    [row] = json.loads(capsys.readouterr().out)
+def test_fetch_puts_data_into_the_store_info_says_where_and_verify_finds_damage_there(printed, store, streams):
+    [row] = json.loads(printed("data", "fetch", "moons", "--json"))
     assert row["checksum"] == cards.read("moons")["checksum"]
-    run("info", "moons")
-    assert f"stored    {row['stored']}" in capsys.readouterr().out
-    checksum = load(cards.read("moons")).checksum
-    assert run("verify", "moons") == 0
-    assert f"checksum: {checksum}" in capsys.readouterr().out
+    assert f"stored    {row['stored']}" in printed("data", "info", "moons")
+    assert f"checksum: {load(cards.read('moons')).checksum}" in printed("data", "verify", "moons")
     next(store.rglob("*.npz")).write_bytes(b"damaged")
-    assert run("verify", "moons", "--json") == DataError.exit_code
-    [row] = json.loads(capsys.readouterr().out)
+    [row] = json.loads(streams("data", "verify", "moons", "--json", code=DataError.exit_code).out)
     assert row["bad"] == [f"store {store}"] and row["places"]["generated moons"] == "right"
 
 
-def test_fetch_goes_on_after_an_unavailable_data_set(capsys):
-    assert run("fetch", "pima", "moons", "--offline") == DataError.exit_code
-    printed = capsys.readouterr()
+def test_fetch_goes_on_after_an_unavailable_data_set_and_fails_where_the_store_cannot_be_written(
+    tmp_path, refused, streams
+):
+    printed = streams("data", "fetch", "pima", "moons", "--offline", code=DataError.exit_code)
     assert "moons" in printed.out and "pima is unavailable" in printed.err
-    with pytest.raises(DataError, match="pima is unavailable"):
-        run("fetch", "pima", "--offline")
-
-
-def test_fetch_into_a_store_that_cannot_be_written_fails(tmp_path, capsys):
-    (tmp_path / "store").write_text("a file, where a folder should be")
-    with pytest.raises(StorageError, match="cannot store moons"):
-        run("fetch", "moons")
-    assert "is not kept in" in capsys.readouterr().err
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path, monkeypatch):
-    for name in ("STORE", "RESULTS", "CACHE"):
-        monkeypatch.setenv(f"GPBENCH_{name}", str(tmp_path / name.lower()))
-    monkeypatch.delenv("GPBENCH_MIRROR", raising=False)
+    assert "pima is unavailable" in refused("data", "fetch", "pima", "--offline", code=DataError.exit_code)
+    (tmp_path / "other").write_text("a file, where a folder should be")
+    err = refused("data", "fetch", "moons", "--store", tmp_path / "other", code=StorageError.exit_code)
+    assert "is not kept in" in err and "cannot store moons" in err
 
 
 def diagnosis(capsys, *argv):

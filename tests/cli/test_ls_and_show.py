@@ -18,9 +18,9 @@ from gpbench.papers import references
 from gpbench.records.store import Store
 
 
-def listing(capsys, *argv):
-    assert main(["ls", *map(str, argv), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture
+def listing(printed):
+    return lambda *argv: json.loads(printed("ls", *argv, "--json"))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_runs_are_filtered_and_aligned_text_without_a_terminal(results, capsys):
+def test_runs_are_filtered_and_aligned_text_without_a_terminal(results, listing, printed):
     for words, splits in {
         "": [0, 1, 2],
         "--status diverged": [1],
@@ -40,13 +40,12 @@ def test_runs_are_filtered_and_aligned_text_without_a_terminal(results, capsys):
         "--dataset crabs": [],
         "--protocol clean --method sep": [1, 2],
     }.items():
-        assert [r["split"] for r in listing(capsys, "runs", "--results", results, *words.split())] == splits, words
-    main(["ls", "runs", "--results", str(results)])
-    header, *rows = capsys.readouterr().out.splitlines()
+        assert [r["split"] for r in listing("runs", "--results", results, *words.split())] == splits, words
+    header, *rows = printed("ls", "runs", "--results", results).splitlines()
     assert len(rows) == 3 and all(row.find("pima") == header.find("dataset") for row in rows)
 
 
-def test_the_split_set_is_shown_where_there_are_several_and_own_files_by_their_comment(tmp_path, printed, capsys):
+def test_the_split_set_is_shown_where_there_are_several_and_own_files_by_their_comment(tmp_path, printed, listing):
     for k, (name, setting) in enumerate((("kfold", ""), ("random90", ""), ("raetsch", "set=raetsch"))):
         write(tmp_path, [sample(id=f"{k:016x}", split=4, split_set=name, setting=setting)])
     lines = printed("ls", "runs", "--results", tmp_path).splitlines()
@@ -54,14 +53,14 @@ def test_the_split_set_is_shown_where_there_are_several_and_own_files_by_their_c
     for group in ("method", "protocol", "experiment"):
         (tmp_path / group / "mine").mkdir(parents=True)
         (tmp_path / group / "mine" / "table1.yaml").write_text("# @package _global_\n# My own.\nkey: 1\n")
-        items = listing(capsys, f"{group}s", "--config-dir", tmp_path)
+        items = listing(f"{group}s", "--config-dir", tmp_path)
         assert {"name": "mine/table1", "description": "My own."} in items
 
 
-def test_a_missing_default_folder_has_no_runs_and_data_sets_have_task_size_and_title(tmp_path, capsys, monkeypatch):
+def test_a_missing_default_folder_has_no_runs_and_data_sets_have_task_size_and_title(tmp_path, listing, monkeypatch):
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "none"))
-    assert listing(capsys, "runs") == []
-    wdbc = next(item for item in listing(capsys, "datasets") if item["name"] == "wdbc")
+    assert listing("runs") == []
+    wdbc = next(item for item in listing("datasets") if item["name"] == "wdbc")
     assert (wdbc["task"], wdbc["rows"], wdbc["inputs"]) == ("binary", 569, 30) and wdbc["title"]
 
 
@@ -103,10 +102,10 @@ def test_a_run_is_shown_by_its_first_digits_or_as_the_last_with_all_that_lies_in
         assert line in printed("show", id, "--results", two_runs)
 
 
-def test_rm_deletes_the_runs_named_and_nothing_where_one_is_unknown(two_runs, capsys, printed):
+def test_rm_deletes_the_runs_named_and_nothing_where_one_is_unknown(two_runs, printed, refused):
     words = ["--results", str(two_runs)]
     (two_runs / "runs" / "a000000000000000" / "record.json").write_text("{")  # damaged ones too
-    assert main(["rm", "a1", "zz", *words]) == 2 and capsys.readouterr().err.count("\n") == 1
+    assert refused("rm", "a1", "zz", *words).count("\n") == 1
     assert printed("rm", "a0", "--dry-run", *words) == "would delete a000000000000000  a damaged record\n"
     assert len(list((two_runs / "runs").iterdir())) == 2
     assert printed("rm", "a0", "a1", "a1", *words).splitlines()[1:] == ["deleted a100000000000000  pima  sep  m=15%  1"]
@@ -171,11 +170,6 @@ def parsed(text):
     return entries
 
 
-def cite(capsys, *words):
-    assert main(["cite", *map(str, words)]) == 0
-    return capsys.readouterr().out
-
-
 def test_every_entry_is_bibtex_and_everything_that_ships_can_be_cited():
     for key, (kind, fields) in parsed(BIB).items():
         assert fields.keys() >= NEEDED[kind], key
@@ -189,22 +183,22 @@ def test_every_entry_is_bibtex_and_everything_that_ships_can_be_cited():
         assert not lacking, (name, lacking)  # places and packages, such as UCI 1, have no year
 
 
-def test_works_are_cited_once_and_named_without_an_entry_and_with_what_cites_them(capsys):
-    lines = cite(capsys, "abalone", "adult")
+def test_works_are_cited_once_and_named_without_an_entry_and_with_what_cites_them(printed):
+    lines = printed("cite", "abalone", "adult")
     assert all(f"% no entry in references.bib for {text} (" in lines for text in ("UCI 1", "UCI 2"))
     assert "@inproceedings{kohavi1996," in lines
-    entries = parsed(cite(capsys, "sep", "boston", "concrete", "hl2016"))
+    entries = parsed(printed("cite", "sep", "boston", "concrete", "hl2016"))
     assert list(entries) == ["hernandez-lobato2016", "hernandez-lobato2015", "harrison1978", "yeh1998"]
-    works = json.loads(cite(capsys, "--json", "boston", "concrete"))
+    works = json.loads(printed("cite", "--json", "boston", "concrete"))
     assert {r["key"]: r["cited_by"] for r in works}["hernandez-lobato2015"] == ["boston", "concrete"]
 
 
-def test_a_run_cites_its_method_data_protocol_and_gpbench_and_a_user_brings_references_of_their_own(tmp_path, capsys):
+def test_a_run_cites_its_method_data_protocol_and_gpbench_and_a_user_brings_references_of_their_own(tmp_path, printed):
     Store(tmp_path).write(sample("0123456789abcdef", dataset="yacht", method="svi"), {}, {})
     keys = {"hensman2013", "hensman2015", "hernandez-lobato2015", "gerritsma1981", "gpbench"}
-    assert parsed(cite(capsys, "0123", "--results", tmp_path)).keys() == keys
+    assert parsed(printed("cite", "0123", "--results", tmp_path)).keys() == keys
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "mine.yaml").write_text("# Mine\n# cite: Müller (1999); Nobody (2001)\n_target_: a.B\n")
     (tmp_path / "references.bib").write_text("@misc{muller1999,\n  title = {T}\n}\n")
-    out = cite(capsys, "mine", "--config-dir", tmp_path)
+    out = printed("cite", "mine", "--config-dir", tmp_path)
     assert out == "@misc{muller1999,\n  title = {T}\n}\n\n% no entry in references.bib for Nobody (2001) (nobody2001)\n"

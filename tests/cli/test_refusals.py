@@ -15,9 +15,7 @@ from gpbench.experiments.plan import plans
 REFUSED = {
     "method.inducing=1.5": "method.inducing=1.5: must be a whole number from 1, or a number above 0 and up to 1",
     "method.steps=-1": "method.steps=-1: must be a whole number from 1",
-    "method.noise=-1": "method.noise=-1: must be a number above 0",
     "method.damping=7": "method.damping=7: must be a number above 0 and up to 1",
-    "protocol.minibatch_damping=0": "protocol.minibatch_damping=0: must be",
     "seed=99999999999999999999": "seed=99999999999999999999: must be a whole number from 0 to 4294967295",
     "method.batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
     "method=[sep,svi]": "method=[sep,svi]: dataset, method and protocol each take a name",
@@ -25,22 +23,17 @@ REFUSED = {
     "method.start=foo": "method.start=foo: must be rows, kmeans or greedy",
     "+method.rates=[0.1,0]": "method.rates=[0.1, 0]: must be a list, each entry a number above 0",
     "protocol.precision=float16": "protocol.precision=float16: must be float64 or float32",
-    "protocol.inputs=whiten": "protocol.inputs=whiten: must be standardise, unit_interval, centre_all or none",
     "protocol.optimiser.start=-1": "optimiser.start=-1: must be a number above 0",
     "+method.new=inf": "method.new=inf: must be finite",
-    "method.kernel=matern53": "method.kernel: unknown kernel 'matern53': did you mean matern52",
     "method.kernel={sum: [linear, rbf]}": "method.kernel: unknown kernel 'rbf': known are",
     "method.kernel=[linear]": "a kernel is a name or a name with its options",
     "method.likelihood=poisson": "or logistic; methods with poisson are dgp, dkl, gam, ivsgpr, ppgpr, svgp, svi, ",
     "optimiser=adm": "no key 'optimiser'; did you mean method.optimiser or protocol.optimiser?",
     "method.optimiser=adm": "method.optimiser=adm: must be a mapping with the optimiser's _target_",
     "+method.subset_rows=1": "method.subset_rows: SEP has no such field",
-    "method.likelihood=probitt": "method.likelihood: unknown likelihood 'probitt': did you mean probit?",
     "+dataset.splits.train_rows=40": "dataset: splits.train_rows=40: the split set random90 does not read it",
     "+dataset.splits.rows=40": "dataset: splits has an unknown key 'rows'",
-    "dataset.splits.set=randm90": "dataset: no split set 'randm90'; did you mean random90",
     "+dataset.colums=[a]": "dataset: the card has an unknown key 'colums'; did you mean columns or counts?",
-    "+dataset.incomplete=dropp": "dataset: the card: incomplete=dropp: must be drop or null",
     "++methd.steps=20": "++methd.steps=20: no such section; did you mean method?",
     "+foo=1": "+foo=1: no such section; known are data, dataset, method",
     "dataset.name=pima": "dataset.name=pima: a name is that of its file; choose one by dataset=NAME",
@@ -82,16 +75,14 @@ def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, wor
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_declared_setting_that_a_file_lacks_needs_no_plus_and_a_protocol_a_name_only(tmp_path, capsys):
-    (tmp_path / "method").mkdir()
-    (tmp_path / "method" / "mine.yaml").write_text("_target_: robust_gp.RobustGP\nname: mine\n")
+def test_a_declared_setting_that_a_file_lacks_needs_no_plus_and_a_protocol_a_name_only(tmp_path, capsys, new_file):
+    new_file(tmp_path / "method" / "mine.yaml", "_target_: robust_gp.RobustGP\nname: mine\n")
     composer = Composer([tmp_path])
     cfg = composer.compose(["dataset=sinc", "method=mine", "method.batch_size=20"])
     assert cfg == composer.compose(["dataset=sinc", "method=mine", "+method.batch_size=20"])
     with pytest.raises(ConfigError, match=r"no key 'df' in method; .*; \+method\.df=VALUE sets a field"):
         composer.compose(["dataset=sinc", "method=mine", "method.df=3"])
-    (tmp_path / "protocol").mkdir()
-    (tmp_path / "protocol" / "bare.yaml").write_text("name: bare\n")
+    new_file(tmp_path / "protocol" / "bare.yaml", "name: bare\n")
     words = ["dataset=sinc", "method=linear", "protocol=bare"]
     cfg = Composer([tmp_path]).compose(words)
     assert cfg["protocol"] == {
@@ -142,10 +133,8 @@ MISTAKES = {
     "key of another protocol": (["protocol.split_indices=int8"], "in protocol; it is one of protocol=bui2016"),
     "key below a value": (["method.fate.x=3"], "no key 'x' in method.fate; it has none of its own"),
     "field the constructor lacks": (["+method.poitns=3"], "method.poitns: Fake has no such field; did you mean points"),
-    "ill-typed field": (["method.points=many"], "method.points=many: must be a whole number or null"),
     "field outside its choices": (["method.fate=dne"], "method.fate=dne: must be done, diverged, error, "),
     "class that cannot be imported": (["method._target_=no.Such"], "method: cannot import 'no.Such'"),
-    "not an override": (["foo"], "cannot read 'foo'"),
     "unclosed list": (["split=[0,1"], "cannot read 'split=[0,1'"),
     "sweep without -m": (["split=0,1"], "split=0,1 is a sweep: add -m, or write a list"),
     "more jobs than fit a list": (["-m", "seed=range(0,1000000000000)"], "has more than 100,000 jobs; give seed fewer"),
@@ -154,12 +143,10 @@ MISTAKES = {
     "interpolation to nowhere": (["method.points=${protocol.stepz}"], "Interpolation key 'protocol.stepz'"),
     "split that is a word": (["split=foo"], "split=foo: must be a number from 0, a list"),
     "split named twice": (["split=[0,0]"], "split=[0, 0]: must be"),
-    "seed that is a word": (["seed=abc"], "seed=abc: must be a whole number from 0"),
     "flag that is a word": (["run.again=maybe"], "run.again=maybe: must be true or false"),
     "no jobs": (["run.jobs=0"], "run.jobs=0: must be a whole number from 1"),
     "unknown device": (["run.device=tpu"], "run.device=tpu: must be cpu, gpu or null"),
     "section replaced by a value": (["run=3"], "run=3: is a section"),
-    "group set to nothing": (["method=null"], "dataset, method and protocol each take a name"),
     "group deleted": (["~method"], "method is not set; choose one"),
     "name without its key": (["heart"], "cannot read 'heart'; did you mean dataset=heart?"),
     "key of a section without its name": (["device=cpu"], "no key 'device'; did you mean run.device?"),
@@ -181,42 +168,29 @@ MISTAKES = {
     "key given twice, once optional": (["method.points=1", "optional.method.points=2"], "method.points is given twice"),
     "key given twice in a sweep": (["-m", "seed=1,2", "seed=3"], "leave one out, or write seed=1,2,3\n"),
     "folder of Hydra's": (["hydra.run.dir=here"], "hydra.run.dir=here: gpbench reads only hydra/launcher=NAME and"),
-    "another sweeper": (["-m", "hydra/sweeper=optuna"], "hydra/sweeper=optuna: gpbench reads only"),
     "launcher without -m": (["hydra/launcher=slurm"], "hydra/launcher=slurm: only sweeps have a launcher: add -m"),
     "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
 }
 
 
-def test_a_sweep_that_cannot_be_composed_starts_nothing(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for words in (["method=fakee,fake"], ["method.fat=1,2"], ["run.jobs=x", "split=0,1"], ["split=[0"]):
-        assert cli.main([*RUN, "-m", *words]) == 2
-        captured = capsys.readouterr()
-        assert captured.out == "" and captured.err.count("\n") == 1
-        assert list(tmp_path.iterdir()) == []
-
-
-def test_a_faulty_file_stops_only_runs_that_use_it_and_an_extended_method_keeps_its_name(tmp_path, capsys, printed):
+def test_a_faulty_file_stops_only_runs_that_use_it_and_an_extended_method_keeps_its_name(tmp_path, printed, streams):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "heart.yaml").write_text("name: [")
-    assert cli.main(["run", "--cfg", "dataset=moons", "--config-dir", str(tmp_path)]) == 0
-    capsys.readouterr()
-    assert cli.main(["ls", "datasets", "--config-dir", str(tmp_path)]) == 2
-    listed = capsys.readouterr()
+    streams("run", "--cfg", "dataset=moons", "--config-dir", tmp_path)
+    listed = streams("ls", "datasets", "--config-dir", tmp_path, code=2)
     assert "wdbc" in listed.out and "heart.yaml, line 1: not YAML" in listed.err
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "longer.yaml").write_text("defaults: [logistic, _self_]\nsteps: 70")
     assert "name: logistic" in printed("run", "--cfg", "method=longer", "--config-dir", tmp_path)
 
 
-def test_a_file_whose_name_is_not_that_of_its_runs_is_refused(tmp_path, capsys):
+def test_a_file_whose_name_is_not_that_of_its_runs_is_refused(tmp_path, capsys, new_file):
     texts = {
         "dataset": ("yours", "name: yours\ntask: binary\nsources: [{kind: file, path: a, target: y}]"),
         "method": ("yours", "defaults: [logistic, _self_]\nname: yours"),
         "protocol": ("clean", "defaults: [clean, _self_]"),
     }
     for group, (name, text) in texts.items():
-        (tmp_path / group).mkdir()
-        (tmp_path / group / "mine.yaml").write_text(text)
+        new_file(tmp_path / group / "mine.yaml", text)
         assert cli.main(["run", "--dry-run", f"{group}=mine", "--config-dir", str(tmp_path)]) != 0
         assert f"mine.yaml: name: {name} is not the file's name" in "".join(capsys.readouterr())

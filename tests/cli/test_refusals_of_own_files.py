@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from gpbench import cli
+from gpbench.config.build import build_method, check_class
 from gpbench.config.compose import Composer
 from gpbench.errors import ConfigError
 from gpbench.sweep import classes
@@ -49,8 +50,6 @@ def users_class(folder):
 
 
 def test_a_users_class_is_checked_by_its_declarations(tmp_path, monkeypatch):
-    from gpbench.config.build import check_class
-
     options = users_class(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     cfg = Composer([tmp_path]).compose(["dataset=wdbc", options[2]])
@@ -65,8 +64,6 @@ def test_a_users_class_is_checked_by_its_declarations(tmp_path, monkeypatch):
 
 
 def test_names_of_ours_mean_in_a_users_class_what_it_declares(tmp_path, monkeypatch):
-    from gpbench.config.build import build_method
-
     options = users_class(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     # alpha is a fraction in our methods, features a choice and noise a positive number
@@ -76,7 +73,7 @@ def test_names_of_ours_mean_in_a_users_class_what_it_declares(tmp_path, monkeypa
     assert all(isinstance(value, int) for value in (method.alpha, method.noise))
 
 
-def test_a_users_class_is_checked_before_any_job_starts(tmp_path, capsys):
+def test_a_users_class_is_checked_before_any_job_starts(tmp_path, streams):
     options = users_class(tmp_path)
     for words, code in (
         (["--dry-run"], 0),
@@ -84,8 +81,7 @@ def test_a_users_class_is_checked_before_any_job_starts(tmp_path, capsys):
         (["-m", "method.features=1,0"], 2),
         (["--cfg", "+method.ranges={mode: any}"], 2),
     ):
-        assert cli.main(["run", words[0], *options, "dataset=wdbc", *words[1:]]) == code
-        out, err = capsys.readouterr()
+        out, err = streams("run", words[0], *options, "dataset=wdbc", *words[1:], code=code)
         assert not (tmp_path / "results").exists()
         assert code == 0 or (out == "" and err.startswith("gpbench: method.") and err.count("\n") == 1)
 
@@ -149,12 +145,11 @@ CUSTOM = {
 
 
 @pytest.fixture(scope="module")
-def custom(tmp_path_factory):
+def custom(tmp_path_factory, new_file):
     """A folder of --config-dir with the files above, on the path of this process."""
     folder = tmp_path_factory.mktemp("custom")
     for name, content in FILES.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(content)
+        new_file(folder / name, content)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield folder

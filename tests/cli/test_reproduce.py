@@ -28,11 +28,10 @@ RESULTS = "my results, a=b"  # signs that an override must quote
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory, new_file) -> Path:
     """A configuration folder with the experiment `my/tiny`, reproduced once; its results are in RESULTS."""
     folder = tmp_path_factory.mktemp("reproduce")
-    (folder / "mine" / "experiment" / "my").mkdir(parents=True)
-    (folder / "mine" / "experiment" / "my" / "tiny.yaml").write_text(TINY)
+    new_file(folder / "mine" / "experiment" / "my" / "tiny.yaml", TINY)
     (folder / "first.json").write_text(json.dumps(reproduce(folder, "--jobs", "2", "run.checkpoint_every=null")))
     return folder
 
@@ -116,15 +115,15 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, pr
     assert all(file.is_file() for file in files)
 
 
-def test_words_choose_among_the_values_of_an_experiment_and_a_results_folder_is_one_word(tmp_path, capsys):
+def test_words_choose_among_the_values_of_an_experiment_and_a_results_folder_is_one_word(tmp_path, printed):
     for words, jobs, runs in (
         ("gpbench/leaderboard_regression dataset=no2", 34, 34),
         ("gpbench/leaderboard_regression --preset full", 34 * 34, 34 * 34),
         ("sep/table1 dataset=heart", 6, 30),
         ("sep/table1 dataset=heart,pima method=sep method.inducing=0.15", 2, 10),
     ):
-        assert main(["reproduce", *words.split(), "--dry-run", "--results", str(tmp_path)]) == 0
-        assert capsys.readouterr().out.splitlines()[-1] == f"{jobs} jobs; {runs} runs to train"
+        said = printed("reproduce", *words.split(), "--dry-run", "--results", tmp_path)
+        assert said.splitlines()[-1] == f"{jobs} jobs; {runs} runs to train"
     for name in ("a b", "it's", "back\\", "a\\'b"):
         (word,) = read([reproduce_verb._results(tmp_path / name)])
         assert word.value == str(tmp_path.resolve() / name)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import gpbench
-from gpbench.cli import main
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -20,12 +19,11 @@ splits: {sets: {random90: 20}}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, new_file):
     """A table of 120 rows with two positives."""
     folder = tmp_path_factory.mktemp("frauds")
-    (folder / "dataset").mkdir()
     rows = [f"{x:.3f},{int(k in (4, 75))}" for k, x in enumerate(np.random.default_rng(0).normal(size=120))]
-    (folder / "dataset" / "frauds.csv").write_text("\n".join(["x,fraud", *rows]))
+    new_file(folder / "dataset" / "frauds.csv", "\n".join(["x,fraud", *rows]))
     (folder / "dataset" / "frauds.yaml").write_text(CARD)
     return folder
 
@@ -57,13 +55,8 @@ def n(runs) -> int:
 
 
 @pytest.fixture
-def printed(folder, runs, capsys):
-    def printed(*words) -> str:
-        capsys.readouterr()
-        assert main([*words, "--results", str(folder / "results")]) == 0
-        return capsys.readouterr().out
-
-    return printed
+def printed(folder, runs, printed):
+    return lambda *words: printed(*words, "--results", folder / "results")
 
 
 def test_a_record_says_why_it_has_no_value_in_a_line(folder, runs):
@@ -103,10 +96,9 @@ def test_show_lists_and_frames_have_the_reason(folder, printed, runs):
     assert pd.isna(wide.loc[id, "metrics.auc"])
 
 
-def test_a_user_s_metric_that_returns_nan_is_undefined(folder, tmp_path, monkeypatch):
-    (folder / "metric").mkdir()
+def test_a_user_s_metric_that_returns_nan_is_undefined(folder, tmp_path, monkeypatch, new_file):
     (folder / "f1_of_few.py").write_text("import numpy as np\ndef f1(scored):\n    return np.nan\n")
-    (folder / "metric" / "f1.yaml").write_text("_target_: f1_of_few.f1\ntasks: [binary]\nbetter: higher\n")
+    new_file(folder / "metric" / "f1.yaml", "_target_: f1_of_few.f1\ntasks: [binary]\nbetter: higher\n")
     monkeypatch.syspath_prepend(str(folder))
     (record,) = gpbench.run(dataset="frauds", method="constant", results=tmp_path, config_dir=folder)
     assert record.undefined["f1"] == "NaN" and record.metrics["f1"] is None and not record.diverged

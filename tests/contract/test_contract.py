@@ -8,7 +8,6 @@ import pytest
 from hydra.utils import instantiate
 
 from gpbench import registry
-from gpbench.cli import main
 from gpbench.config import declared
 from gpbench.config.compose import compose
 from gpbench.contract.families import examine_kernel, examine_likelihood
@@ -51,10 +50,22 @@ for _name in ("dgp", "dsdgp"):
 _NUMBERS = "svi svdgp dgp dsdgp ensemble laplace sgld hmc mile qsgp vi_g vi_kw"
 ONE_OF = {"logistic": "multiclass"} | dict.fromkeys(_NUMBERS.split(), "regression")
 """The task that a method is checked on here, where it is not two classes or the only one."""
-_VARIANTS = "dkl fitc_gp ivsgpr odsvgp ppgpr qsrvm sep_minibatch svi_minibatch svi_natural svgp tsvgp tvsgpr"
-VARIANTS = {*_VARIANTS.split()}
-"""Methods that have classes of the others, and tests of their own."""
-SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
+VARIANTS = {
+    "dkl": ("multiclass", ["method.inducing=5", "method.batch_size=10", "method.kernel={deep:{hidden:[3],outputs:2}}"]),
+    "fitc_gp": ("regression", ["method.inducing=5"]),
+    "ivsgpr": ("regression", ["method.inducing=5"]),
+    "odsvgp": ("regression", SMALL["svdgp"]),
+    "ppgpr": ("regression", ["method.inducing=5", "method.batch_size=10"]),
+    "qsrvm": ("regression", ["method.dense_columns=2", "method.basis_batch=20", "method.control_rows=10"]),
+    "sep_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),
+    "svi_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),
+    "svi_natural": ("count", ["method.inducing=5", "method.batch_size=10"]),
+    "svgp": ("regression", ["method.inducing=5", "method.subset_rows=20", "method.batch_size=10"]),
+    "tsvgp": ("regression", ["method.inducing=5"]),
+    "tvsgpr": ("regression", ["method.inducing=5"]),
+}
+"""The task and the settings of methods that have classes of the others, and tests of their own."""
+METHODS = sorted(path.stem for path in (ROOT / "conf" / "method").glob("*.yaml"))
 
 
 def task_of(name, method):
@@ -63,7 +74,7 @@ def task_of(name, method):
     return ONE_OF.get(name) or ("binary" if "binary" in tasks else tasks[0])
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in VARIANTS])
 def test_our_methods_keep_every_rule(name):
     method = compose([f"method={name}", *SMALL.get(name, [])])["method"]
     findings = list(examine(method, rows=40, tasks=[task_of(name, method)]))
@@ -74,18 +85,10 @@ def test_our_methods_keep_every_rule(name):
 COUNTS = [["method=constant"], ["method=svi", *SMALL["svi"], "method.likelihood=negative_binomial"]]
 
 
+@pytest.mark.parametrize("rules", [4, len(CHECKS)], ids=["few", "all"])  # few: no predictions, dear to compile
 @pytest.mark.parametrize("words", COUNTS, ids=" ".join)
-def test_counts_are_a_task_of_their_own_and_that_of_a_likelihood_of_counts(words, monkeypatch):
-    monkeypatch.setattr("gpbench.contract.findings.CHECKS", CHECKS[:4])  # without the predictions, dear to compile
-    keep_every_rule_of_counts(words, 4)
-
-
-@pytest.mark.parametrize("words", COUNTS, ids=" ".join)
-def test_methods_of_counts_keep_every_rule(words):
-    keep_every_rule_of_counts(words, len(CHECKS))
-
-
-def keep_every_rule_of_counts(words, rules):
+def test_counts_are_a_task_of_their_own_and_methods_of_them_keep_every_rule(words, rules, monkeypatch):
+    monkeypatch.setattr("gpbench.contract.findings.CHECKS", CHECKS[:rules])
     tasks = ["count"] if "constant" in words[0] else CLASSES
     findings = list(examine(compose(words)["method"], rows=30, tasks=tasks))
     assert {finding.task for finding in findings} == {"count"} and len(findings) == rules
@@ -141,35 +144,27 @@ def test_the_same_reason_is_given_once_and_settings_that_want_more_rows_get_them
     assert startable(method, "regression", ROWS).rows == 250 and startable(method, "regression", (60,)).rows == 60
 
 
-def test_a_documented_example_passes_in_under_60_lines_without_the_predictions(capsys, monkeypatch):
-    monkeypatch.setattr("gpbench.contract.findings.CHECKS", CHECKS[:4])
-    pass_in_under_60_lines("robust_gp", capsys, 4)
+DOCUMENTED = [("robust_gp", "few"), *((name, "all") for name in ("robust_gp", "langevin", "two_layers"))]
 
 
-@pytest.mark.parametrize("name", ["robust_gp", "langevin", "two_layers"])
-def test_the_documentations_examples_pass_in_under_60_lines(name, capsys):
-    pass_in_under_60_lines(name, capsys, len(CHECKS))
-
-
-def pass_in_under_60_lines(name, capsys, rules):
+@pytest.mark.parametrize(("name", "checks"), DOCUMENTED)
+def test_the_documentations_examples_pass_in_under_60_lines(name, checks, monkeypatch, printed):
+    rules = {"few": 4, "all": len(CHECKS)}[checks]
+    monkeypatch.setattr("gpbench.contract.findings.CHECKS", CHECKS[:rules])
     examples = ROOT / "docs" / "examples"
-    assert main(["check", name, "--config-dir", str(examples), "--rows", "40"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed("check", name, "--config-dir", examples, "--rows", "40").splitlines()
     assert len(lines) >= rules and not any(line.startswith("broken") for line in lines)
     assert len((examples / f"{name}.py").read_text().splitlines()) < 60
 
 
-def test_a_broken_method_ends_in_one_line_and_an_exit_code_and_the_verb_names_the_platform(tmp_path, capsys):
-    (tmp_path / "method").mkdir()
-    (tmp_path / "method" / "silent.yaml").write_text("_target_: broken.Silent\nname: silent\nsteps: 2\n")
-    assert main(["check", "silent", "--config-dir", str(tmp_path), "--rows", "20"]) == 8
-    out, err = capsys.readouterr()
+def test_a_broken_method_ends_in_one_line_and_an_exit_code_and_the_verb_names_the_platform(tmp_path, new_file, streams):
+    new_file(tmp_path / "method" / "silent.yaml", "_target_: broken.Silent\nname: silent\nsteps: 2\n")
+    out, err = streams("check", "silent", "--config-dir", tmp_path, "--rows", "20", code=8)
     assert out.startswith("broken    regression  the class has a docstring")
     assert err == "gpbench: silent breaks 1 of 16 claims; see docs/how-to/own_method.md\n"
     (tmp_path / "method" / "printing.yaml").write_text("_target_: broken.Printing\nname: printing\nsteps: 2\n")
     words = ["check", "printing", "--config-dir", str(tmp_path), "--rows", "20", "--platform", "cuda"]
-    assert main(words) == 8
-    out, err = capsys.readouterr()
+    out, err = streams(*words, code=8)
     assert "broken    regression  step in float32 lowers for cuda: it waits for the host" in out
     assert err == "gpbench: printing breaks 2 of 6 claims; see docs/how-to/own_method.md\n"
 
@@ -220,24 +215,6 @@ def test_broken_ones_are_found():
     assert broken_claims(examine_likelihood(own(Shifted))) == ["expected_log_prob is the expectation of log_prob"]
 
 
-TASKS = {
-    "dkl": ("multiclass", ["method.inducing=5", "method.batch_size=10", "method.kernel={deep:{hidden:[3],outputs:2}}"]),
-    "fitc_gp": ("regression", ["method.inducing=5"]),
-    "ivsgpr": ("regression", ["method.inducing=5"]),
-    "odsvgp": ("regression", SMALL["svdgp"]),
-    "ppgpr": ("regression", ["method.inducing=5", "method.batch_size=10"]),
-    "qsrvm": ("regression", ["method.dense_columns=2", "method.basis_batch=20", "method.control_rows=10"]),
-    "sep_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),
-    "svi_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),
-    "svi_natural": ("count", ["method.inducing=5", "method.batch_size=10"]),
-    "svgp": ("regression", ["method.inducing=5", "method.subset_rows=20", "method.batch_size=10"]),
-    "tsvgp": ("regression", ["method.inducing=5"]),
-    "tvsgpr": ("regression", ["method.inducing=5"]),
-}
-"""The task and the settings of methods that the other checks leave out."""
-METHODS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "conf" / "method").glob("*.yaml"))
-
-
 def not_lowered(name, platform="cuda"):
     """{claim: why} of what a method of broken.py does not keep."""
     findings = examine_platform({"_target_": f"broken.{name}", "name": name.lower(), "steps": 4}, platform, rows=20)
@@ -246,7 +223,7 @@ def not_lowered(name, platform="cuda"):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_program_of_every_method_lowers_for_cuda(name):
-    task, words = TASKS.get(name, ("", SMALL.get(name, [])))
+    task, words = VARIANTS.get(name, ("", SMALL.get(name, [])))
     method = compose([f"method={name}", *words])["method"]
     findings = list(examine_platform(method, "cuda", rows=40, tasks=[task or task_of(name, method)]))
     assert len(findings) >= 6

@@ -76,7 +76,7 @@ def test_expectations_and_normalisers_are_those_of_dense_sums(shape):
         np.testing.assert_allclose(ours, [logsumexp(weight + power) for power in powers], atol=5e-6)
 
 
-def test_slopes_of_normalisers_are_those_of_dense_sums():
+def test_slopes_of_normalisers_are_those_of_differences():
     likelihood, (mean, variance, y) = likelihood_of(8.0), jnp.asarray(ROWS.T)
     value = jax.jit(lambda mean: likelihood.log_normaliser(mean, variance, y))
     slope = jax.jit(jax.grad(lambda mean: jnp.sum(likelihood.log_normaliser(mean, variance, y))))(mean)

@@ -197,24 +197,6 @@ def test_expected_log_probit_is_the_integral(nodes, tolerance, y, mean, variance
     np.testing.assert_allclose(ours[0], expected, rtol=tolerance)
 
 
-def test_gradients_of_expected_log_probit_are_the_integrals_of_its_derivatives():
-    """dE/dmean = E g' and dE/dvariance = ½ E g'' (Bonnet, Price)."""
-    mean, variance = 0.3, 0.7
-
-    def slope(f):
-        return np.exp(norm.logpdf(f) - norm.logcdf(f))
-
-    def curve(f):
-        return -slope(f) * (f + slope(f))
-
-    def value(m, v):
-        return Probit(nodes=40).expected_log_prob(m[None], v[None], jnp.ones(1))[0]
-
-    by_mean, by_variance = jax.grad(value, argnums=(0, 1))(jnp.array(mean), jnp.array(variance))
-    np.testing.assert_allclose(by_mean, brute_force(slope, mean, variance), rtol=1e-6)
-    np.testing.assert_allclose(by_variance, 0.5 * brute_force(curve, mean, variance), rtol=1e-5)
-
-
 def test_gaussian_points_have_the_moments_of_the_normal_distribution_up_to_the_third():
     points = gaussian_points(64, 5)
     np.testing.assert_allclose(points.mean(axis=0), 0.0, atol=1e-14)

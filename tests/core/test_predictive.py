@@ -97,14 +97,6 @@ def test_the_crps_of_laplace_noise_has_its_closed_form_and_quantiles_exist_where
     np.testing.assert_allclose(intervals_of(wide, jnp.zeros(1))["high95"], t.ppf(0.975, 1.5, scale=2.0), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", DENSITIES)
-def test_the_slope_of_the_cdf_is_the_density(name):
-    predictive = DENSITIES[name]
-    y = jnp.array([0.4, -1.02, 4.0])
-    slope = jax.jit(lambda y: jax.jvp(predictive.cdf, (y,), (jnp.ones(3),))[1])(y)
-    np.testing.assert_allclose(slope, np.exp(log_prob_of(predictive, y)), rtol=1e-5)
-
-
 def test_laplace_noise_has_the_convolution_in_closed_form_and_stays_finite_far_from_its_rows():
     x = np.linspace(-9.0, 9.0, 50_001)
     weight = norm.pdf(x) * (x[1] - x[0])

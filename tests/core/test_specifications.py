@@ -1,6 +1,7 @@
 """Specifications of kernels and likelihoods, and where training starts: lengthscales and inducing points."""
 
 import itertools
+import re
 import warnings
 
 import equinox as eqx
@@ -96,11 +97,9 @@ def test_a_specification_prints_as_short_text(value, text):
         ({"anova": {"base": {"linear": {"inputs": [0]}}}}, "kernel anova: base="),
     ],
 )
-def test_a_wrong_value_is_one_line_that_says_how_to_mend_it(value, message):
-    with pytest.raises(ConfigError) as caught:
+def test_a_wrong_value_is_one_line_that_says_how_to_mend_it(value, message, one_line):
+    with one_line(ConfigError, match="^" + re.escape(message)):
         kernel_spec(value)
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -118,10 +117,8 @@ def test_inputs_that_the_data_do_not_have_are_an_error(value, message):
 def test_a_method_that_needs_a_family_says_which_kernels_it_accepts():
     require_family(kernel_spec({"squared_exponential": {"isotropic": True}}), SquaredExponential, "svdgp")
     require_family(stationary(Matern52), (Matern52, Linear), "svdgp")
-    with pytest.raises(
-        ConfigError,
-        match=r"^svdgp needs a squared exponential kernel, not matern52: choose method\.kernel=squared_exponential$",
-    ):
+    line = r"^svdgp needs a squared exponential kernel, not matern52: choose method\.kernel=squared_exponential$"
+    with pytest.raises(ConfigError, match=line):
         require_family(kernel_spec("matern52"), SquaredExponential, "svdgp")
     with pytest.raises(ConfigError, match=r"not squared_exponential\(inputs=\[0\]\)"):
         require_family(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
@@ -137,9 +134,8 @@ def test_auto_chooses_by_the_task_and_a_choice_does_not_depend_on_the_order_of_i
     assert names == {"regression": Gaussian, "binary": Probit, "multiclass": Softmax}
     one, other = ({"student_t": dict(items)} for items in ([("df", 3), ("nodes", 32)], [("nodes", 32), ("df", 3)]))
     assert likelihood_spec(one) == likelihood_spec(other) == likelihood_spec(likelihood_spec(one))
-    assert (
-        hash(likelihood_spec(one)) == hash(likelihood_spec(other)) and likelihood_spec({"probit": None}).options == ()
-    )
+    assert hash(likelihood_spec(one)) == hash(likelihood_spec(other))
+    assert likelihood_spec({"probit": None}).options == ()
 
 
 @pytest.mark.parametrize(
@@ -156,10 +152,9 @@ def test_auto_chooses_by_the_task_and_a_choice_does_not_depend_on_the_order_of_i
         ({"robust_max": {"epsilon": 1.5}}, "epsilon=1.5: must be a number between 0 and 1"),
     ],
 )
-def test_a_wrong_likelihood_is_one_line(value, message):
-    with pytest.raises(ConfigError) as error:
+def test_a_wrong_likelihood_is_one_line(value, message, one_line):
+    with one_line(ConfigError, says=message):
         likelihood_spec(value)
-    assert message in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_likelihood_that_does_not_fit_names_those_that_do_and_an_anova_base_may_be_any_family():
@@ -197,22 +192,22 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("rows", [RNG.normal(size=(700, 3)), RNG.integers(0, 4, (300, 2)).astype(float)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_centres_are_those_of_scikit_learn_whichever_computes_them(rows, dtype, monkeypatch):
-    CORNERS = rows.astype(dtype)
-    start = CORNERS[:60]  # of the integers some are equal: their centres lose their rows
+    rows = rows.astype(dtype)
+    start = rows[:60]  # of the integers some are equal: their centres lose their rows
     with warnings.catch_warnings(action="ignore"):
-        known = KMeans(60, init=start, n_init=1, max_iter=50).fit(CORNERS).cluster_centers_
+        known = KMeans(60, init=start, n_init=1, max_iter=50).fit(rows).cluster_centers_
     for large in (np.inf, 0):
         monkeypatch.setattr(clusters, "_LARGE", large)
-        centres = clusters.kmeans(CORNERS, start)
+        centres = clusters.kmeans(rows, start)
         assert centres.dtype == dtype
         np.testing.assert_allclose(centres, known, atol=10 * np.finfo(dtype).eps)
 
 
 def test_the_median_distance_is_of_pairs_of_different_rows_and_points_not_in_use_tell_nothing():
-    CORNERS = RNG.normal(size=(300, 4))
-    CORNERS[200:] = CORNERS[:100]
-    distances = [np.sqrt(np.sum((x - y) ** 2)) for x, y in itertools.combinations(CORNERS, 2)]
-    assert clusters.median_distance(CORNERS) == pytest.approx(np.median([d for d in distances if d > 0]), rel=1e-14)
+    rows = RNG.normal(size=(300, 4))
+    rows[200:] = rows[:100]
+    distances = [np.sqrt(np.sum((x - y) ** 2)) for x, y in itertools.combinations(rows, 2)]
+    assert clusters.median_distance(rows) == pytest.approx(np.median([d for d in distances if d > 0]), rel=1e-14)
     assert clusters.median_distance(np.ones((5, 2))) == 1.0
     points = SelectedPoints(POINTS[:5], jnp.array([1.0, 1.0, 0.0, 1.0, 0.0]))
     kept = np.array([0, 1, 3])

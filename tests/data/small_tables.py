@@ -2,9 +2,10 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import openpyxl
 
 from gpbench.data import tables
 from gpbench.data.conversion import from_raw
@@ -17,6 +18,16 @@ def table(columns: dict[str, Sequence]) -> bytes:
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerows([[*columns], *zip(*columns.values(), strict=True)])
     return file.getvalue().encode()
+
+
+def excel(*rows: Sequence, change: Callable = lambda sheet: None) -> bytes:
+    """A workbook of one sheet with these rows, which has been changed."""
+    book, file = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    change(book.active)
+    book.save(file)
+    return file.getvalue()
 
 
 def read(columns: dict[str, Sequence], task: str = "regression", card: dict | None = None, **options) -> Dataset:

@@ -23,10 +23,9 @@ CSV = f"speed;valve;kind;drag\n{ROWS}?;on;x;1,5\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, new_file):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "pump 1.csv").write_text(CSV)
+    new_file(tmp_path / "tables" / "pump 1.csv", CSV)
     return tmp_path
 
 
@@ -35,11 +34,8 @@ def test_a_card_is_written_beside_the_table_and_never_overwritten(folder, capsys
     words, folders = with_cards(["method=linear", path, "target=drag"], [Path("mine")])
     assert words == ["method=linear", "dataset=pump_1"] and folders == [folder / "tables", Path("mine")]
     line = capsys.readouterr().err
-    assert (
-        line.count("\n") == 1
-        and "regression of drag; decimal comma; codes for valve; columns for the texts of kind; 1 rows with missing"
-        in line
-    )
+    said = "regression of drag; decimal comma; codes for valve; columns for the texts of kind; 1 rows with missing"
+    assert line.count("\n") == 1 and said in line
     card = folder / "tables" / "dataset" / "pump_1.yaml"
     dataset = load(cards.read("pump_1", folders[:1]), config_dirs=folders[:1])
     assert dataset.columns == ("speed", "valve", "kind=x", "kind=y", "kind=z") and dataset.task == "regression"
@@ -93,9 +89,7 @@ def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, m
 def test_where_only_a_card_can_say_how_to_read_a_table_the_line_begins_it(folder):
     """What is begun, with the key that the line names, is the card of the table."""
     (folder / "cafe.csv").write_bytes("cups,größe\n1,2\n3,4\n5,6\n".encode("latin-1"))
-    with pytest.raises(
-        DataError, match=r"`encoding: latin-1`; there is no card yet: write (.*), which begins as "
-    ) as line:
+    with pytest.raises(DataError, match=r"`encoding: latin-1`; there is no card yet: write .*, which begins ") as line:
         with_cards(["dataset=cafe.csv", "target=cups"], [])
     file, text = str(line.value).split("no card yet: write ")[1].split(", which begins as ")
     Path(file).parent.mkdir()
@@ -193,13 +187,12 @@ def test_the_task_and_the_spelling_are_guessed(folder, name, content, target, ta
     assert (dataset.task, dataset.X.shape[1]) == (task, columns)
 
 
-def test_a_first_look_is_a_configuration_and_a_metric_beside_its_table_is_left_out(folder, printed):
+def test_a_first_look_is_a_configuration_and_a_metric_beside_its_table_is_left_out(folder, printed, new_file):
     assert "name: pump_1" in printed("run", "dataset=tables/pump 1.csv", "target=drag", "method=linear", "--cfg")
     data = gpbench.load("tables/pump 1.csv")
     assert data.columns[:2] == ("speed", "valve") and len(data.y) == 30
-    (folder / "tables" / "metric").mkdir()
-    (folder / "tables" / "metric" / "spread.yaml").write_text(
-        "_target_: beside.spread\nbetter: lower\ntasks: [regression]\n"
+    new_file(
+        folder / "tables" / "metric" / "spread.yaml", "_target_: beside.spread\nbetter: lower\ntasks: [regression]\n"
     )
     words = ["dataset=tables/pump 1.csv", "target=drag", "method=constant", "run.results=r"]
     assert main(["run", "-m", "--dry-run", *words]) == 0

@@ -78,10 +78,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("rows", "line"), REFUSED.values(), ids=REFUSED)
-def test_what_no_model_can_read_is_a_line(rows, line):
-    with pytest.raises(DataError, match="^" + re.escape(line)) as caught:
+def test_what_no_model_can_read_is_a_line(rows, line, one_line):
+    with one_line(DataError, match="^" + re.escape(line)):
         new_inputs(rows, CARD, MINE)
-    assert "\n" not in str(caught.value)
 
 
 N = 12
@@ -150,10 +149,9 @@ CELLS = {
 
 @pytest.mark.parametrize("kind", OF_X)
 @pytest.mark.parametrize(("cell", "line"), CELLS.values(), ids=CELLS)
-def test_cells_that_are_no_numbers_are_a_line_to_fit_and_to_predict(kind, cell, line):
+def test_cells_that_are_no_numbers_are_a_line_to_fit_and_to_predict(kind, cell, line, one_line):
     table = pyarrow.table({"a": Y, "b": pyarrow.array([cell] * N)})
     table = {"polars": polars.from_arrow, "pyarrow": lambda table: table, "other": Stream}[kind](table)
     for call in (lambda: Regressor("linear").fit(table, Y), lambda: Regressor("linear").fit(X, Y).predict(table)):
-        with pytest.raises(ValueError, match="^" + line) as caught:
+        with one_line(ValueError, match="^" + line):
             call()
-        assert "\n" not in str(caught.value)

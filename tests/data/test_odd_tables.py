@@ -6,11 +6,11 @@ import gzip
 import io
 
 import numpy as np
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bombs import zipped
+from small_tables import excel
 
 from gpbench.api.words import with_cards
 from gpbench.data import cards, sources, splits, tables
@@ -35,14 +35,6 @@ def csv(*cells: str) -> bytes:
 def parquet(*columns, names=("a", "y")) -> bytes:
     file = io.BytesIO()
     pq.write_table(pa.Table.from_arrays([*map(pa.array, columns)], [*names]), file)
-    return file.getvalue()
-
-
-def excel(*rows) -> bytes:
-    book, file = openpyxl.Workbook(), io.BytesIO()
-    for row in rows:
-        book.active.append(row)
-    book.save(file)
     return file.getvalue()
 
 
@@ -75,22 +67,17 @@ def test_an_odd_table_is_read_right(name):
 
 
 REFUSED = {
-    "a name twice with a space": (b"a, a,y\n1,2,3\n", "the header has 'a' more than once"),
-    "mixed separators": (b"a,b;y\n1,2;3\n", "no column 'y'; the table has a, b;y"),
     "infinity": (csv("inf", "3"), "column 'a' has 1 missing or infinite cells"),
     "a target beyond floats": (b"a,y\n1,1e400\n2,3\n", "column 'y' has 1 missing or infinite cells"),
     "a date": (csv("2021-03-04", "2021-03-05"), "'2021-03-04' is a date or a time; .*`drop`"),
     "a time": (csv("12:30", "13:00"), "'12:30' is a date or a time; .*`drop`"),
     "underscores": (csv("1", "100_3"), "row 2: '100_3' is not a number: take out its underscores"),
-    "a decimal comma": (csv("1", "1,5"), "row 2: .* is not a number.*decimal"),
-    "thousands": (csv("1", "1,234,567"), "row 2: .* is not a number.*thousands"),
     "a question mark": (csv("1", "?"), 'row 2: .* is not a number.*missing: "[?]"'),
     "not available": (csv("1", "n/a"), "row 2: .* is not a number.*missing"),
     "thin spaces": (csv("1\u2009234", "3"), "state the sign between thousands"),
     "a minus that is no hyphen": (csv("\u22125", "3"), "is not a number: its minus sign is not `-`"),
     "a target of 2^53 + 1": (b"a,y\n1,9007199254740993\n2,3\n", "column 'y', row 1: '9007199254740993' has more"),
     "an accountant's minus": (csv("(5)", "3"), r"'\(5\)' is not a number"),
-    "an error of Excel": (csv("#DIV/0!", "3"), "'#DIV/0!' is not a number"),
     "digits beyond 2^53": (csv("9007199254740993", "3"), "row 1: '9007199254740993' has more digits than a number"),
     "an unsigned integer": (parquet(pa.array([2**64 - 1, 0], pa.uint64()), [2.0, 4.0]), "has more digits than"),
     "an empty column": (b"a,b,y\n,1,2\n,2,4\n", "column 'a' has 2 missing or infinite cells"),
@@ -110,7 +97,6 @@ REFUSED = {
     "times": (parquet(DAYS, [2.0, 4.0]), "is a date or a time"),
     "durations": (parquet(pa.array([1, 2], pa.duration("s")), [2.0, 4.0]), "is a date or a time"),
     "truth with missing": (parquet([True, None], [2.0, 4.0]), "column 'a' has 1 missing"),
-    "names twice in Parquet": (parquet([1, 2], [3, 4], [5, 6], names="aay"), "the header has 'a' more than once"),
     "no rows in Parquet": (parquet(pa.array([], pa.int64()), pa.array([], pa.float64())), "the table has no rows"),
     "an unknown encoding": (CSV, "encoding: 'latin-9x' is unknown", {"encoding": "latin-9x"}),
     "gaps in two columns": (
@@ -124,11 +110,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_an_odd_table_is_refused_in_a_line(name):
+def test_an_odd_table_is_refused_in_a_line(name, one_line):
     content, message, *options = REFUSED[name]
-    with pytest.raises(DataError, match=message) as caught:
+    with one_line(DataError, match=message, most=300):
         read(content, **(options[0] if options else {}))
-    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
 
 def test_classes_keep_letters_and_digits_and_lose_spaces_at_their_ends():
@@ -168,11 +153,10 @@ CASES = {
     "a target that is left out": ("a,y", lambda k: A[k], {"drop": ["y"]}, "column 'y' is the target and in `drop`"),
     "kept and left out": ("a,y", lambda k: A[k], {"keep": ["a"], "drop": ["a"]}, "'a' is in `keep` and in `drop`"),
     "a line beyond the last": ("a,y", lambda k: A[k], {"skip": [2, 999]}, "`skip` lists line 999, and the file has"),
-    "an unknown column": ("a,b,y", lambda k: f"{A[k]},1", {"drop": ["B"]}, "no column 'B'; the table has a, b, y"),
     "a title": ("My data,\na,y", lambda k: A[k], {}, "has no 'y', and line 2 has: leave out the lines .*`skip: 1`"),
+    "units": ("a,y\nkg,m", lambda k: A[k], {}, r"line 2 has no numbers \(kg, m\): .*by `skip: \[2\]`"),
     "a comment": ("# a rig, 4\na,y", lambda k: A[k], {}, r"begins with '#', as comments do: state `comment: \"#\"`"),
     "a comment that is left out": ("# rig, 4\na,y", lambda k: A[k], {"comment": "#"}, X),
-    "units": ("a,y\nkg,m", lambda k: A[k], {}, r"line 2 has no numbers \(kg, m\): .*by `skip: \[2\]`"),
     "labels of rows": ("b,a,y", lambda k: f"{k:08x}-aa,{A[k]}", {}, "'00000000-aa' is not a number; name the column"),
     "tabs": ("a\tb\ty", lambda k: f"{A[k]}\t1", {}, r"row 1 has 2 cells, not 1 \(line 2: .*\); is the delimiter right"),
     "a name like a level": ("b=c1,b,y", lambda k: f"{A[k]},c{k % 2}", ONEHOT, "two inputs have the same name"),
@@ -190,17 +174,16 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_exported_table_is_read_right_or_refused_in_a_line(name, tmp_path):
+def test_an_exported_table_is_read_right_or_refused_in_a_line(name, tmp_path, one_line):
     header, cells, keys, expected = CASES[name]
     (tmp_path / "own.csv").write_text(table(header, cells), encoding="utf-8")
     of_card = {key: value for key, value in keys.items() if key in ("task", "impute", "splits")}
     source = {"kind": "file", "path": "own.csv", "target": "y"} | {k: v for k, v in keys.items() if k not in of_card}
     card = cards.checked({"name": "own", "task": "regression", "sources": [source]} | of_card)
     if isinstance(expected, str):
-        with pytest.raises(GpbenchError, match=expected) as caught:
+        with one_line(GpbenchError, match=expected, most=300):
             splits.indices(card, dataset := sources.load(card, config_dirs=[tmp_path]), 0)
             check(card, dataset)
-        assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
         return
     dataset = sources.load(card, config_dirs=[tmp_path])
     assert dataset.columns == expected and len(dataset.y) == N and str(check(card, dataset))

@@ -12,6 +12,7 @@ import re
 
 import numpy as np
 import pytest
+from small_tables import excel
 
 from gpbench.api.words import with_cards
 from gpbench.data import cards, cells, checks, load, tables
@@ -255,14 +256,9 @@ def test_one_cell_may_be_long_and_is_left_out_with_its_length(tmp_path, capsys):
     ],
 )
 def test_skip_counts_the_lines_of_the_file_in_every_format(lines, skip, rows):
-    import openpyxl
-
     text = "\n".join(lines).encode()
     raw = tables.table([text], {"target": "y", "skip": skip})
     assert raw.X[:, 0].tolist() == rows
-    file, book = io.BytesIO(), openpyxl.Workbook()
-    for line in lines:
-        book.active.append([float(cell) if cell.isdigit() else cell for cell in line.split(",")] if line else [None])
-    book.save(file)
-    sheet = tables.table([file.getvalue()], {"target": "y", "skip": skip})
+    cells_of = lambda line: [float(cell) if cell.isdigit() else cell for cell in line.split(",")] if line else [None]
+    sheet = tables.table([excel(*map(cells_of, lines))], {"target": "y", "skip": skip})
     assert sheet.X[:, 0].tolist() == rows and sheet.account == raw.account

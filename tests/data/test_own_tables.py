@@ -22,10 +22,9 @@ ROWS = [f"{i * 7 % 31},{i % 7},{'ham' if i % 3 else 'spam'}" for i in range(30)]
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(tmp_path, new_file):
     def write(rows=ROWS, task="binary", more="", header="a,b,kind"):
-        (tmp_path / "dataset").mkdir(exist_ok=True)
-        (tmp_path / "dataset" / "mine.yaml").write_text(TEXT.format(task=task, more=more))
+        new_file(tmp_path / "dataset" / "mine.yaml", TEXT.format(task=task, more=more))
         (tmp_path / "dataset" / "mine.csv").write_text("\n".join([header, *rows]) + "\n")
         return write.load
 
@@ -76,19 +75,16 @@ def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path)
         ({"header": "a,b,sort"}, "no column 'kind'; the table has a, b, sort"),
         ({"rows": ["1,2,ham", "2,2,ham"]}, "one class only .'ham'."),
         ({"rows": ["1,2,1", "2,2,1.5"], "task": "count"}, r"column 'kind', row 2: 1.5 is no count \(0, 1, 2, ...\)"),
-        ({"rows": ["1,2,1", "2,2,few"], "task": "count"}, "column 'kind', row 2: 'few' is not a number"),
         ({"more": ", drop: [a, b]"}, "mine.yaml: file mine.csv: no inputs"),
         ({"task": "binary\ncolumns: [a, a]"}, r"mine\.yaml: file mine\.csv: two inputs have the same name"),
         ({"more": ", codes: {sprt: {ham: 1}}"}, "codes: no column 'sprt' among the inputs; known are a, b"),
-        ({"more": ", sha256: abc"}, "sha256 is"),
         ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),
         ({"more": ", labels: {ham: 0, spam: 1}"}, r"must have the codes \[-1, 1\]"),
     ],
 )
-def test_a_mistake_in_the_data_gives_one_clear_line(write, arguments, message):
-    with pytest.raises(DataError, match=message) as caught:
+def test_a_mistake_in_the_data_gives_one_clear_line(write, arguments, message, one_line):
+    with one_line(DataError, match=message):
         write(**arguments)()
-    assert "\n" not in str(caught.value)
 
 
 ARRAYS = {

@@ -3,12 +3,11 @@
 import gzip
 import io
 import struct
-import tarfile
 
 import numpy as np
 import pytest
 import scipy.io
-from bombs import zipped
+from bombs import tarred, zipped
 from small_tables import npz
 
 from gpbench.data import archives, readers, tables
@@ -126,19 +125,10 @@ def test_a_matlab_file_gives_the_named_arrays_and_a_zip_or_tar_the_named_member(
         with pytest.raises(DataError, match="not the expected MATLAB file"):
             readers.mat([content], {"matrix": name, "target": "target"})
     assert archives.member(zipped({"UCI CBM Dataset/data.txt": b"1 2"}), "UCI CBM Dataset/data.txt") == b"1 2"
-    assert archives.member(_tar_gz("a/b.asc", b"3"), "a/b.asc") == b"3"
-    for archive in (zipped({"a": b"1"}), _tar_gz("a", b"1")):
+    assert archives.member(tarred("w:gz", b"3", "a/b.asc"), "a/b.asc") == b"3"
+    for archive in (zipped({"a": b"1"}), tarred("w:gz", b"1")):
         with pytest.raises(DataError, match="no member 'b'"):
             archives.member(archive, "b")
     for archive in (b"nothing", zipped({"a": b"x" * 100})[:-30]):
         with pytest.raises(DataError, match="damaged"):
             archives.member(archive, "a")
-
-
-def _tar_gz(name: str, content: bytes) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        info = tarfile.TarInfo(name)
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()

@@ -112,12 +112,11 @@ def test_what_an_address_gives_without_a_checksum_is_kept_as_it_first_came(monke
     assert local.path(other, store) != local.path(card, store)
 
 
-def test_the_full_walks_are_read_from_the_store_where_the_script_puts_them(store):
+def test_the_full_walks_are_read_from_the_store_where_the_script_puts_them(store, new_file):
     card = cards.read("mujoco2_full")
     with pytest.raises(DataError, match=r"no file mujoco_walk/trajectories_1000.npz in .*make_mujoco.py"):
         load(card)
-    (store / "mujoco_walk").mkdir(parents=True)
-    (store / "mujoco_walk" / "trajectories_1000.npz").write_bytes(npz(**walks(5, 4)))
+    new_file(store / "mujoco_walk" / "trajectories_1000.npz", npz(**walks(5, 4)))
     clipped, raw = (load(cards.checked({**card, "variant": variant})) for variant in ("clipped", "raw"))
     assert clipped.X.shape == raw.X.shape == (7, 46) and clipped.checksum != raw.checksum
 

@@ -191,9 +191,8 @@ def test_without_network_and_mirror_the_error_names_all_places_and_a_mirror_that
     text = str(caught.value)
     for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
         assert part in text and "\n" not in text
-    with pytest.raises(
-        ConfigError, match=r"the mirror .*nowhere: no such folder; mend GPBENCH_MIRROR, data\.mirror or"
-    ):
+    line = r"the mirror .*nowhere: no such folder; mend GPBENCH_MIRROR, data\.mirror or"
+    with pytest.raises(ConfigError, match=line):
         load(make(MIRROR, address("http://127.0.0.1:1")), mirror=tmp_path / "nowhere")
 
 
@@ -241,15 +240,14 @@ def at():
 
 
 @pytest.fixture
-def probe(at, tmp_path, capsys):
+def probe(at, tmp_path, capsys, new_file):
     """Writes a card with these files, a source each, and probes it."""
 
     def run(*files: tuple[str, str | None], reader: str | None = "table", words: tuple[str, ...] = ()):
         source = {"kind": "official", "at": at} | ({"reader": reader, "target": -1} if reader else {})
         sources = [source | {"files": {name: checksum}} for name, checksum in files]
-        (tmp_path / "dataset").mkdir(exist_ok=True)
         card = {"name": "toy", "task": "regression", "sources": sources}
-        (tmp_path / "dataset" / "toy.yaml").write_text(yaml.safe_dump(card))
+        new_file(tmp_path / "dataset" / "toy.yaml", yaml.safe_dump(card))
         code = main(["data", "probe", "toy", "--config-dir", str(tmp_path), *words])
         printed = capsys.readouterr()
         lines = [" ".join(line.split()).removeprefix(f"toy {at}") for line in printed.out.splitlines()]

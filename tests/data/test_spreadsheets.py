@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+import small_tables
 
-from gpbench.cli import main
 from gpbench.core import memory
 from gpbench.data import archives, arrow, tables
 from gpbench.data import cells as text
@@ -71,13 +71,7 @@ A = [7 * k % 61 for k in range(1, 61)]
 
 def sheet(change=lambda sheet: None) -> bytes:
     """A sheet with the columns a and y that has been changed."""
-    openpyxl = pytest.importorskip("openpyxl")
-    book, file = openpyxl.Workbook(), io.BytesIO()
-    for row in (["a", "y"], *([a, 2 * a] for a in A)):
-        book.active.append(row)
-    change(book.active)
-    book.save(file)
-    return file.getvalue()
+    return small_tables.excel(["a", "y"], *([a, 2 * a] for a in A), change=change)
 
 
 def in_xml(content: bytes, before: str, after: str) -> bytes:
@@ -119,11 +113,10 @@ def test_a_sheet_has_all_of_its_rows_whatever_its_dimension_says(dimension):
         (lambda sheet: None, 60, None),
     ],
 )
-def test_what_a_sheet_says_beside_its_cells_is_said(change, rows, note, tmp_path, monkeypatch, capsys, printed):
+def test_what_a_sheet_says_beside_its_cells_is_said(change, rows, note, tmp_path, monkeypatch, printed, streams):
     monkeypatch.chdir(tmp_path)
     Path("t.xlsx").write_bytes(sheet(change))
-    assert main(["run", "dataset=t.xlsx", "target=y", "method=constant", "split=0", "run.results=r"]) == 0
-    first_look = capsys.readouterr().err
+    first_look = streams("run", "dataset=t.xlsx", "target=y", "method=constant", "split=0", "run.results=r").err
     checked = printed("data", "check", "t", "--config-dir", ".")
     assert f"t: regression, {rows} rows" in checked
     assert (note is None or note in first_look) and (note or "alone tells") in checked

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from small_tables import npz
 
-from gpbench.cli import main
 from gpbench.data import cards, prepare, readers, sources, split_sets, splits
 from gpbench.errors import DataError
 
@@ -72,16 +71,12 @@ def test_suites_have_these_numbers_of_sets_families_and_first_splits():
     assert {CARDS[name]["splits"]["set"] for name in ("parkinsons", "ato")} == {"groups90"}
 
 
-def listed(capsys, *words):
-    assert main(["ls", "datasets", *words, "--json"]) == 0
-    return [row["name"] for row in json.loads(capsys.readouterr().out)]
-
-
-def test_data_sets_are_listed_by_suite_and_task(capsys):
-    of_board = listed(capsys, "--suite", "board", "--task", "binary")
+def test_data_sets_are_listed_by_suite_and_task(printed):
+    listed = lambda *words: [row["name"] for row in json.loads(printed("ls", "datasets", *words, "--json"))]
+    of_board = listed("--suite", "board", "--task", "binary")
     assert len(of_board) == 13 and {CARDS[name]["suite"] for name in of_board} == {"board"}
-    assert {*listed(capsys, "--task", "count")} == {name for name, card in CARDS.items() if card["task"] == "count"}
-    assert len(listed(capsys)) == len(CARDS)
+    assert {*listed("--task", "count")} == {name for name, card in CARDS.items() if card["task"] == "count"}
+    assert len(listed()) == len(CARDS)
 
 
 @pytest.mark.parametrize(

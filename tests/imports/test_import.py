@@ -225,7 +225,7 @@ def test_a_fault_of_classification_is_one_line_with_file_data_set_split_and_row(
         assert f"theirs.parquet: moons split 0: row {table['row'][positive]} {line}" in error and error.count("\n") == 1
 
 
-def test_a_file_that_is_no_such_table_or_no_file_of_predictions_is_one_line(tmp_path, capsys):
+def test_a_file_that_is_no_such_table_or_no_file_of_predictions_is_one_line(tmp_path, capsys, refused):
     t = regression()
     methods = ("a,b", "-a", ".a", "a/b")
     for table, line in (
@@ -253,20 +253,19 @@ def test_a_file_that_is_no_such_table_or_no_file_of_predictions_is_one_line(tmp_
         (".", 2, f"gpbench: {tmp_path}: is a folder\n"),
         ("/dev/null", 2, "gpbench: /dev/null: not a regular file: write the predictions to one\n"),
     ):
-        assert main(["import", str(tmp_path / file), "--results", str(tmp_path)]) == code
-        error = capsys.readouterr().err
+        error = refused("import", tmp_path / file, "--results", tmp_path, code=code)
         assert error.count("\n") == 1 and line in error
 
 
-def test_the_line_of_a_csv_file_is_that_of_an_editor(tmp_path, capsys):
+def test_the_line_of_a_csv_file_is_that_of_an_editor(tmp_path, refused):
     file = tmp_path / "theirs.csv"
     for column, value in (("mean", "much"), ("row", "a"), ("method", "")):
         table = regression().astype({column: object})
         table.loc[2, column] = value
         table.to_csv(file, index=False)
         assert file.read_text().splitlines()[3].count(value)
-        assert main(["import", str(file), "--results", str(tmp_path)]) == 3
-        assert f"theirs.csv: line 4: {'no ' if column == 'method' else ''}" in capsys.readouterr().err
+        error = refused("import", file, "--results", tmp_path, code=3)
+        assert f"theirs.csv: line 4: {'no ' if column == 'method' else ''}" in error
 
 
 def test_a_small_variance_that_can_be_scored_is(tmp_path):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from submitted import bring, data, records, regression
 
+from gpbench.analysis.cells import group_runs
 from gpbench.cli import main
 from gpbench.config.compose import compose
 from gpbench.data import configured, splits
@@ -25,22 +26,18 @@ def beside_ours(tmp_path_factory):
     return folder / "results"
 
 
-def test_tables_ranks_comparisons_the_site_csv_and_json_mark_them(beside_ours, printed, capsys):
+def test_tables_ranks_comparisons_the_site_csv_and_json_mark_them(beside_ours, printed):
     for words in ("table", "rank", "compare theirs linear", "compare theirs linear --metric test_ll"):
         out = printed(*words.split(), "--results", beside_ours)
         assert "imported: predictions of another program" in out and "theirs (theirs.parquet, SHA-256" in out
     assert "friedman: over 2 splits with 200 test rows A - B has the variance" in out
-    from gpbench.analysis.cells import group_runs
 
     for cell in group_runs(Store(beside_ours).all()):
         assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")
     header, *lines = printed("table", "--results", beside_ours, "--format", "csv").splitlines()
     assert header.endswith(",imported") and {line.rsplit(",")[-1] for line in lines if "theirs" in line} == {"true"}
-    assert main(["table", "--results", str(beside_ours), "--json"]) == 0
-    assert {row["method"]: row["imported"] for row in json.loads(capsys.readouterr().out)} == {
-        "theirs": True,
-        "linear": False,
-    }
+    rows = json.loads(printed("table", "--results", beside_ours, "--json"))
+    assert {row["method"]: row["imported"] for row in rows} == {"theirs": True, "linear": False}
 
 
 OWN_CARD = """
@@ -53,10 +50,9 @@ splits: {set: random90, sets: {random90: 3, hla: 3}}
 
 
 @pytest.fixture
-def wings(tmp_path):
+def wings(tmp_path, new_file):
     """A user's data set of two outputs and two split sets, its arrays, and predictions for a split of either set."""
-    (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "wings.yaml").write_text(OWN_CARD)
+    new_file(tmp_path / "dataset" / "wings.yaml", OWN_CARD)
     rows = [f"{i},{i % 7},{i / 2},{-i * i}" for i in range(40)]
     (tmp_path / "dataset" / "wings.csv").write_text("\n".join(["speed,angle,lift,drag", *rows]) + "\n")
 

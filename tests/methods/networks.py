@@ -50,3 +50,9 @@ def estimate(samples):
     """Mean over the first axis, and its standard error."""
     samples = np.asarray(samples)
     return samples.mean(0), samples.std(0, ddof=1) / np.sqrt(len(samples))
+
+
+@jax.jit
+def losses(method, parameters, data, keys):
+    """The loss at every key."""
+    return jax.vmap(lambda key: method.loss(parameters, data, key=key)[0])(keys)

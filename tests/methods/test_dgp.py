@@ -71,12 +71,6 @@ def test_propagated_moments_are_those_of_samples(full):
         assert np.all((difference < 5 * error)[np.ones((2, 2), bool) if full else np.eye(2, dtype=bool)])
 
 
-def test_known_inputs_are_the_limit_of_uncertain_ones():
-    ours, exact = propagated(Moments(MEAN, jnp.full_like(MEAN, 1e-12))), moments_at(POSTERIOR, MEAN)
-    np.testing.assert_allclose(ours.mean, exact.mean, rtol=1e-7)
-    np.testing.assert_allclose(ours.cov, exact.cov, rtol=1e-6)
-
-
 def test_without_hidden_layers_a_stationary_point_has_the_averaged_moments_of_its_tilted_distributions():
     """Section 4.2: F's factor matches the averages over rows, and is thus not FITC, whose factors differ by row."""
     X = inputs(12)

@@ -75,15 +75,6 @@ def test_the_prediction_is_the_gaussian_of_the_mixtures_moments_or_the_mixture()
     np.testing.assert_allclose(log_density(mixture, y), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("pooling", ["moments", "mixture"])
-def test_an_ensemble_of_one_is_that_network(pooling):
-    method, state = started(members=1, pooling=pooling)
-    (mean,), (variance,) = moments(state, X_NEW)
-    p = predictions_of(method, state, X_NEW).summary()
-    np.testing.assert_allclose(p["mean"], mean, rtol=1e-12)
-    np.testing.assert_allclose(p["var"], variance, rtol=1e-12)
-
-
 @pytest.mark.parametrize("count", [2, 3])
 def test_probabilities_of_classes_are_the_members_average(count):
     y = classes(X) if count == 2 else jnp.arange(12.0) % 3

@@ -139,12 +139,11 @@ def test_training_reaches_the_closed_form(optimiser, data, solution):
     assert (np.diff(objective) >= -1e-9).all()
 
 
-def test_minibatches_reach_the_neighbourhood_of_the_closed_form_and_l_bfgs_refuses_them(data, solution):
+def test_minibatches_reach_the_neighbourhood_of_the_closed_form_and_l_bfgs_refuses_them(data, solution, one_line):
     state, _ = train(Ridge(name="ridge", optimiser=optax.sgd(2e-3), batch_size=10), data, 600)
     np.testing.assert_allclose(state.parameters, solution, atol=0.05)
-    with pytest.raises(ConfigError, match=r"^ridge: L-BFGS needs all rows in each step") as error:
+    with one_line(ConfigError, match=r"^ridge: L-BFGS needs all rows in each step"):
         Ridge(name="ridge", batch_size=10).init(data, key=KEY)
-    assert "\n" not in str(error.value)
     assert eqx.is_array(Ridge(name="ridge", batch_size=30).init(data, key=KEY).parameters)  # a batch of all rows
 
 

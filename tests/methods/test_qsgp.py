@@ -134,17 +134,6 @@ def test_the_gradient_of_the_full_estimate_is_that_of_differences(name, relevanc
     np.testing.assert_allclose(sum(jax.tree.leaves(products)), (at(1e-5) - at(-1e-5)) / 2e-5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["rff", "inducing"])
-def test_proposition_1_is_the_best_diagonal(name):
-    """The derivative of equation 2 in c_rr is 0 at the closed form, and the bound is lower on both sides."""
-    S = prior(name, weights())
-    scales2, Phi = closed_form(BASES[name], S)
-    terms = lambda c2: 0.5 * (((Phi**2).sum(0) / 0.2 + np.diag(S)) * c2 - np.log(c2))
-    assert (terms(scales2) < np.minimum(terms(1.1 * scales2), terms(0.9 * scales2))).all()
-    slope = (terms(scales2 * (1 + 1e-5)) - terms(scales2 * (1 - 1e-5))) / 2e-5
-    np.testing.assert_allclose(slope, 0.0, atol=1e-8)
-
-
 SITES = {"logistic": Logistic(nodes=101), "laplace": Laplace(jnp.asarray(np.log(0.3)))}
 
 
@@ -203,21 +192,16 @@ def test_a_function_that_is_drawn_twice_has_one_random_number():
     assert exact - 1.0 < mean < exact + 3 * error
 
 
-def test_theorem_3_as_printed_is_no_bound():
-    """With all functions in each draw, its argument has the variance of f where the deviation belongs."""
+def test_theorem_3_as_printed_has_the_variance_of_f_where_the_deviation_belongs():
+    """With all functions in each draw."""
     q = weights(sites=True)
-    mean, _, exact = bounds_of_sites("logistic", q, M, 1, replacement=False, printed=True)
+    mean, *_ = bounds_of_sites("logistic", q, M, 1, replacement=False, printed=True)
     Phi = np.asarray(BASES["rff"].evaluate(KERNEL, X, EVERY))
     C = dense_factor(q, np.where(np.arange(M) < K, 0.0, np.exp(2 * np.asarray(q.log_scale).ravel())))
     f, v = Phi @ np.asarray(q.mean).ravel(), ((Phi @ C) ** 2).sum(1)
     z, w = np.polynomial.hermite_e.hermegauss(101)
     expected = sum((-np.logaddexp(0, -s * (a + b * z)) @ w / w.sum()) for s, a, b in zip(np.sign(Y), f, v))
     np.testing.assert_allclose(mean, expected, rtol=1e-9)
-    small = eqx.tree_at(
-        lambda q: (q.log_scale, q.dense), q, (q.log_scale - 1.0, 0.3 * q.dense - 1.0 * jnp.eye(M, K)[:, None])
-    )
-    mean, _, exact = bounds_of_sites("logistic", small, M, 1, replacement=False, printed=True)
-    assert mean > exact  # variances below 1
 
 
 RANDOM = np.random.default_rng(0)

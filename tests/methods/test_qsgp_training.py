@@ -1,6 +1,7 @@
 """`qsgp` in training and prediction: exact limits, running vectors, augmentation, theorem 3, and what it refuses."""
 
 import dataclasses
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -26,19 +27,7 @@ TEST = jnp.linspace(-4, 4, 9)[:, None]
 KEY = jax.random.key(0)
 
 
-def qsgp(**fields):
-    return QSGP(
-        **{
-            "name": "qsgp",
-            "basis": 20,
-            "basis_batch": 8,
-            "block": 2,
-            "batch_size": 4,
-            "steps": 30,
-            "control_rows": 3,
-            **fields,
-        }
-    )
+qsgp = partial(QSGP, name="qsgp", basis=20, basis_batch=8, block=2, batch_size=4, steps=30, control_rows=3)
 
 
 def initial(method, data=DATA):

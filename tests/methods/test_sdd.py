@@ -1,5 +1,7 @@
 """`sdd` against dense linear algebra: the posterior it converges to, its steps, its samples, and how it fails."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,19 +22,8 @@ from gpbench.methods.parts.exact import ExactGP
 GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
 
 
-def method(**fields):
-    """A small `sdd`, with less momentum than by default: easy problems need no more."""
-    return SDD(
-        **{
-            "name": "sdd",
-            "samples": 2,
-            "frequencies": 50,
-            "subset_rows": 200,
-            "momentum": 0.9,
-            "tolerance": 0.0,
-            **fields,
-        }
-    )
+method = partial(SDD, name="sdd", samples=2, frequencies=50, subset_rows=200, momentum=0.9, tolerance=0.0)
+"""A small `sdd`, with less momentum than by default: easy problems need no more."""
 
 
 def start(ours, data, gp=GP, key=KEY):

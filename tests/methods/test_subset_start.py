@@ -223,9 +223,3 @@ def test_points_move_only_between_rounds_and_only_where_the_bound_rises():
     if last.variables.count < 4:  # the last choice was no better
         other = method.choose(last.parameters, DATA)[0]
         assert method.evidence(other, DATA)[0] <= -last.optimiser.value + 1e-6
-
-
-def test_a_sparse_method_can_start_at_the_chosen_rows():
-    method = VSGPR(name="vsgpr", inducing=6, start="greedy")
-    layer = method.init_parameters(DATA, key=KEY).layer
-    np.testing.assert_array_equal(layer.features.Z, DATA.X[select_rows(layer.kernel, DATA.X, 6).index])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from networks import estimate, features, forward, parameters_of
+from networks import estimate, features, forward, losses, parameters_of
 from problems import KEY, inputs, predict, regression, start_at, train
 from scipy.stats import norm
 
@@ -67,12 +67,6 @@ def test_the_mean_over_an_epoch_of_minibatches_is_the_objective_of_all_rows(meth
 
 def dropout(**fields):
     return Dropout(**{"name": "dropout", "optimiser": optax.adam(0.02), **fields})
-
-
-@jax.jit
-def losses(method, parameters, data, keys):
-    """The loss at every key."""
-    return jax.vmap(lambda key: method.loss(parameters, data, key=key)[0])(keys)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from networks import estimate, features, forward, log_likelihood, parameters_of, sample, vector
+from networks import estimate, features, forward, log_likelihood, losses, parameters_of, sample, vector
 from problems import KEY, inputs, predict, regression, start_at, targets, train
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -139,12 +139,6 @@ def vi_kw(**fields):
 
 
 @jax.jit
-def losses(method, parameters, data, keys):
-    """The loss at every key."""
-    return jax.vmap(lambda key: method.loss(parameters, data, key=key)[0])(keys)
-
-
-@jax.jit
 def samples_of(q, keys):
     """A network from q for every key."""
     return jax.vmap(lambda key: q.sample(key=key))(keys)
@@ -155,10 +149,7 @@ def tiny():
     """A network of two units, q far from its start, and six rows; all steps of its tests have these shapes."""
     X = inputs(6)[:, :1]
     data, method = whole(X, jnp.sin(2.0 * X[:, 0])), vi_kw(hidden=(2,), samples=50)
-    parameters = method.init_parameters(data, key=KEY)
-    mean, log_std = (normal_network(parameters.q.mean, key=jax.random.key(seed)) for seed in (1, 2))
-    q = MeanField(mean, jax.tree.map(lambda leaf: 0.3 * leaf - 1.0, log_std))
-    return method, MeanFieldParameters(q, parameters.likelihood), data
+    return method, random_parameters(method, data), data
 
 
 @pytest.mark.parametrize("scaled", [True, False])

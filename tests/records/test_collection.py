@@ -63,23 +63,22 @@ def test_a_collection_names_no_folders_of_the_machine_where_runs_were_made(tmp_p
 
 
 @pytest.mark.parametrize(("words", "nll"), [([], 0.5), (["--newest"], 0.4)])
-def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tmp_path, capsys):
+def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tmp_path, printed):
     again = record("a" * 16, metrics={"nll": 0.4, "error": 0.2}, created="2026-02-01T00:00:00")
     for name, stored in (("new", again), ("old", VARIOUS[0])):
         Store(tmp_path / name).write(stored, {"method": {"name": "sep"}}, {})
     out = tmp_path / "all.parquet"
-    assert main(["collect", str(tmp_path / "new"), str(tmp_path / "old"), *words, "--out", str(out)]) == 0
+    said = printed("collect", tmp_path / "new", tmp_path / "old", *words, "--out", out)
     assert [record.metrics["nll"] for record in open_store(out).all()] == [nll]
-    assert "1 of these have several records" in capsys.readouterr().out
+    assert "1 of these have several records" in said
 
 
-def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, capsys, printed):
+def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, printed):
     later = "2027-01-01T00:00:00"
     Store(folder / "there").write(record("a" * 16, metrics={"nll": 0.5 + 1e-9, "error": 0.2}, created=later), {}, {})
     Store(folder / "there").write(record("c" * 16, metrics={"rmse": 1.1, "test_ll": -2.5}, created=later), {}, {})
     Store(folder / "there").write(record("e" * 16), {}, {})
     main(["collect", str(folder / "results"), "--out", str(folder / "here.parquet")])
-    capsys.readouterr()
     # a collection is collected like a folder
     words = [str(folder / "here.parquet"), str(folder / "there"), "--out", str(folder / "all.parquet"), "--json"]
     summary = json.loads(printed("collect", *words))

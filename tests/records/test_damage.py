@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from damaged import CONFIG, PREDICTIONS, STATE, TRACE, A, B, raw, record, write
+from samples import flips
 
 from gpbench.cli import main
 from gpbench.errors import ConfigError
@@ -16,14 +17,6 @@ from gpbench.records import collection, folder, kept
 from gpbench.records.arrays import unpack_predictions
 from gpbench.records.collection import open_store
 from gpbench.records.store import Store
-
-
-def flips(content, count):
-    """The content with one bit flipped, at random places."""
-    for position in np.random.default_rng(0).integers(0, 8 * len(content), count).tolist():
-        damaged = bytearray(content)
-        damaged[position // 8] ^= 1 << position % 8
-        yield bytes(damaged)
 
 
 @pytest.mark.parametrize("name", folder.FILES)
@@ -80,8 +73,6 @@ def test_a_damaged_trace_of_a_collection_and_one_of_the_format_before_are_one_li
         store = open_store(path)
         assert store.trace(A) == store.trace(A) == {} and store.all()
         assert capsys.readouterr().err.count("\n") == 1
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     pq.write_table(
         pa.table({"id": [A], "metrics.nll": [0.5], "_fields": ['["id"]'], "_config": [""]}), tmp_path / "a.parquet"
@@ -91,9 +82,6 @@ def test_a_damaged_trace_of_a_collection_and_one_of_the_format_before_are_one_li
 
 
 def test_a_bad_row_of_a_collection_is_named_and_left_out(tmp_path, capsys):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = tmp_path / "all.parquet"
     collection.write(path, [(record(f"{k}" * 16, split=k, extra=[k]), "") for k in range(10)])
     table = pq.read_table(path)
@@ -121,9 +109,6 @@ def test_a_bad_row_of_a_collection_is_named_and_left_out(tmp_path, capsys):
 @pytest.mark.parametrize("column", [None, [b"x"], [{"a": 1}], [date(2026, 1, 1)]])
 @pytest.mark.parametrize("name", ["record", "config"])
 def test_a_collection_without_its_texts_is_one_line(column, name, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     collection.write(path := tmp_path / "all.parquet", [(record(), "")])
     table = pq.read_table(path).drop_columns([name])
     pq.write_table(table.append_column(name, pa.array(column)) if column else table, path)

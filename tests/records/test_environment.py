@@ -70,13 +70,12 @@ def test_the_list_has_every_installed_package_once_with_its_version_and_a_record
 
 
 @pytest.mark.parametrize("content", [b"Name: \xff", b"Name: a b\nVersion: 1", b"Version: 1", b"Name: a\n\nVersion: 1"])
-def test_a_package_that_does_not_say_what_it_is_is_left_out(content, tmp_path, monkeypatch):
+def test_a_package_that_does_not_say_what_it_is_is_left_out(content, tmp_path, monkeypatch, new_file):
     for name, text in (
         ("odd", content),
         ("My_.own", b"Metadata-Version: 2.1\nName: My_.own\nVersion: 1.0+b\n\nName: x"),
     ):
-        (tmp_path / f"{name}-1.dist-info").mkdir()
-        (tmp_path / f"{name}-1.dist-info" / "METADATA").write_bytes(text)
+        new_file(tmp_path / f"{name}-1.dist-info" / "METADATA", text)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert packages.versions.__wrapped__() == {"my-own": "1.0+b"}
 
@@ -122,23 +121,23 @@ def test_a_thousand_records_of_one_list_take_the_room_of_one_and_a_changed_list_
         assert open_store(path).all() == [records[0][0]]
 
 
-def test_records_without_a_list_are_collected_as_before(tmp_path, capsys, refused):
+def test_records_without_a_list_are_collected_as_before(tmp_path, printed, refused):
     results = stored(tmp_path / "results", "")
     out = collect(tmp_path / "all.parquet", results)
     assert "package_list" not in pq.read_schema(out).names and collection._read_packages(out) == {}
     assert open_store(out).all() == Store(results).all() and "packages" not in open_store(out).all()[0].to_json()
-    assert main(["show", "000", "--results", str(out)]) == 0 and "packages" not in capsys.readouterr().out
+    assert "packages" not in printed("show", "000", "--results", out)
     error = refused("show", "000", "--packages", "--results", out)
     assert "before records named all installed packages" in error and error.count("\n") == 1
 
 
-def test_show_says_how_many_packages_there_were_and_lists_them(tmp_path, capsys, printed):
+def test_show_says_how_many_packages_there_were_and_lists_them(tmp_path, printed):
     results = stored(tmp_path / "results", LIST)
     assert f"{NAME} (2 installed: --packages lists them)" in printed("show", "000", "--results", results)
     for source in (results, collect(tmp_path / "all.parquet", results)):
         assert printed("show", "000", "--packages", "--results", source) == LIST
-        assert main(["show", "000", "--packages", "--json", "--results", str(source)]) == 0
-        assert json.loads(capsys.readouterr().out) == gpbench.load_run("000", results=source).packages
+        of_json = json.loads(printed("show", "000", "--packages", "--json", "--results", source))
+        assert of_json == gpbench.load_run("000", results=source).packages
     assert gpbench.load_run("000", results=results).packages == {"jax": "0.10.0", "scipy": "1.17"}
 
 
@@ -147,7 +146,7 @@ DAMAGES |= {"nothing": b"", "too long": LIST.encode() * 60_000, None: None}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_wrong_or_missing_list_is_one_line_and_no_obstacle(damage, tmp_path, capsys, refused):
+def test_a_wrong_or_missing_list_is_one_line_and_no_obstacle(damage, tmp_path, capsys, refused, streams):
     results = stored(tmp_path / "results", LIST, LIST, OTHER)
     path = results / "packages" / f"{NAME}.txt"
     path.unlink() if damage is None else path.write_bytes(DAMAGES[damage])
@@ -155,8 +154,7 @@ def test_a_wrong_or_missing_list_is_one_line_and_no_obstacle(damage, tmp_path, c
     error = refused("show", "000", "--packages", "--results", results)
     assert reason in error and error.count("\n") == 1
     assert main(["show", "000", "--results", str(results)]) == 0 and reason in capsys.readouterr().out
-    assert main(["table", "--results", str(results), "--out", str(tmp_path / "crate.zip")]) == 0
-    error = capsys.readouterr().err
+    error = streams("table", "--results", results, "--out", tmp_path / "crate.zip").err
     assert reason in error and error.count("without packages") == 1
     with zipfile.ZipFile(tmp_path / "crate.zip") as archive:
         assert [name for name in archive.namelist() if name.startswith("packages")] == [f"packages/{OTHER_NAME}.txt"]
@@ -169,9 +167,8 @@ def test_a_wrong_or_missing_list_is_one_line_and_no_obstacle(damage, tmp_path, c
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "", "A" * 16, "0" * 17, "\x1b[31m" + "0" * 11])
-def test_the_checksum_of_a_record_leads_to_no_other_file(name, tmp_path):
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "secret.txt").write_text(LIST)
+def test_the_checksum_of_a_record_leads_to_no_other_file(name, tmp_path, new_file):
+    new_file(tmp_path / "results" / "secret.txt", LIST)
     with pytest.raises(AbsentError) as raised:
         Store(tmp_path / "results").packages(name)
     assert str(raised.value).isprintable()
@@ -200,7 +197,7 @@ def test_of_several_folders_the_one_with_a_whole_list_answers(tmp_path, printed)
 
 
 @pytest.fixture
-def checkout(tmp_path, monkeypatch):
+def checkout(tmp_path, monkeypatch, new_file):
     monkeypatch.setattr(environment, "_ROOT", tmp_path)
 
     def git(*args):
@@ -208,8 +205,7 @@ def checkout(tmp_path, monkeypatch):
         subprocess.run(["git", *who, *args], cwd=tmp_path, check=True, capture_output=True)
 
     git("init")
-    (tmp_path / "gpbench").mkdir()
-    (tmp_path / "gpbench" / "a.py").write_text("1")
+    new_file(tmp_path / "gpbench" / "a.py", "1")
     git("add", ".")
     git("commit", "-m", "a")
     return tmp_path

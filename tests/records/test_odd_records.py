@@ -1,13 +1,14 @@
 """Records, configurations and arrays that no run leaves stop no verb, and take no memory."""
 
-import io
 import json
 import os
 import re
 from itertools import pairwise
 from pathlib import Path
 
+import bombs
 import numpy as np
+import pyarrow as pa
 import pytest
 from damaged import CONFIG, TRACE, A, B, raw, record, write
 
@@ -57,18 +58,16 @@ def odd(tmp_path_factory):
     "words",
     ["ls runs --json", "table --metric all --results", "rank --results", "compare sep svi --results", "collect"],
 )
-def test_odd_records_stop_no_verb_and_are_named_once(words, odd, tmp_path, capsys):
+def test_odd_records_stop_no_verb_and_are_named_once(words, odd, tmp_path, streams):
     out = ["--out", str(tmp_path / "all.parquet")] if words == "collect" else []
-    assert main([*words.replace("--json", "--json --results").split(), str(odd), *out]) == 0
-    lines = capsys.readouterr().err.splitlines()
+    lines = streams(*words.replace("--json", "--json --results").split(), odd, *out).err.splitlines()
     for name in (*ODD, "deepest"):
         assert sum(line.startswith(f"gpbench: skipped the record {odd / 'runs' / name}: ") for line in lines) == 1
 
 
-def test_odd_records_are_in_no_frame_and_cannot_be_shown(odd, capsys):
+def test_odd_records_are_in_no_frame_and_cannot_be_shown(odd, refused):
     assert len(gpbench.frame(odd)) == 8
-    for name in ODD:
-        assert main(["show", name, "--results", str(odd)]) == 2
+    assert all(refused("show", name, "--results", odd) for name in ODD)
 
 
 LETTERS = "abcdefghijklm"
@@ -91,18 +90,11 @@ def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
         assert printed.err.count("\n") == (words[0] == "show")  # `cite` does not read it
 
 
-def zeros(count):
-    """An .npz file with an array of `count` zero bytes, in a thousandth of that."""
-    file = io.BytesIO()
-    np.savez_compressed(file, step=np.zeros(count, np.uint8))
-    return file.getvalue()
-
-
 @pytest.mark.parametrize("name, limit", [("trace.npz", "TRACE"), ("state.npz", "STATE")])
 def test_arrays_that_unpack_to_too_much_are_one_line_and_never_in_memory(name, limit, store, monkeypatch, capsys):
     monkeypatch.setattr(limits, limit, 10_000)
     (store.runs / A / "record.json").write_text(json.dumps(raw()))
-    (store.runs / A / name).write_bytes(zeros(10_000_000))
+    (store.runs / A / name).write_bytes(bombs.arrays(step=(10_000_000,)))
     monkeypatch.setattr(np, "load", None)  # it would read them
     read = store.trace if name == "trace.npz" else store.state
     assert read(A) == {} == read(A)
@@ -134,9 +126,11 @@ def test_too_many_predictions_and_a_folder_for_a_collection_are_one_line(store, 
     arrays.write_predictions(store.runs / A, {"row": np.zeros(4000)})
     assert store.predictions(A) == {} and "unpacks to 32,007 bytes, and 10,000 are the most" in capsys.readouterr().err
     (out := tmp_path / "records.parquet").mkdir()
-    line = "it is a folder, and a file is needed there"
-    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
-    assert f"cannot write {out}: {line}; name another file" in capsys.readouterr().err
+    line, unwritten = (
+        "it is a folder, and a file is needed there",
+        refused("collect", store.runs.parent, "--out", out, code=5),
+    )
+    assert f"cannot write {out}: {line}; name another file" in unwritten
     assert f"cannot read {out} ({line})" in refused("table", "--results", out)
 
 
@@ -153,8 +147,6 @@ def test_a_pipe_or_a_device_in_a_record_is_one_line(name, make, store, capsys):
 
 def hostile(path, record_texts, **columns):
     """A collection of these texts, with a digest of its footer, in which equal values take no space."""
-    import pyarrow as pa
-
     texts = pa.array(record_texts).dictionary_encode()
     table = pa.table({"id": pa.array([A] * len(texts)), "record": texts, **columns})
     path.write_bytes(parquet.content(table, [*columns]))
@@ -162,8 +154,6 @@ def hostile(path, record_texts, **columns):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "1,2", "}{", "", '{"id": 1e999}', "NaN", "9" * 5000, "\\ud800", None])
 def test_what_is_sealed_is_checked_like_everything_else(text, tmp_path, capsys):
-    import pyarrow as pa
-
     good = json.dumps(raw())
     hostile(path := tmp_path / "a.parquet", [text, good], config=pa.array(["", "[" * 10_000]))
     store = open_store(path)
@@ -172,8 +162,6 @@ def test_what_is_sealed_is_checked_like_everything_else(text, tmp_path, capsys):
 
 
 def test_a_collection_of_too_many_records_or_bytes_is_one_line(tmp_path, monkeypatch):
-    import pyarrow as pa
-
     hostile(path := tmp_path / "a.parquet", [json.dumps(raw())] * 5000, config=pa.array([""] * 5000))
     assert path.stat().st_size < 5000
     for name, most in (("ROWS", 4999), ("COLLECTION", 1000)):
@@ -183,10 +171,10 @@ def test_a_collection_of_too_many_records_or_bytes_is_one_line(tmp_path, monkeyp
                 open_store(path).all()
 
 
-def test_a_table_of_many_metrics_takes_time_in_proportion(tmp_path, capsys):
+def test_a_table_of_many_metrics_takes_time_in_proportion(tmp_path, printed):
     store = Store(tmp_path / "results")
     write(store, metrics={f"metric{k}": 0.5 for k in range(300)})
-    assert main(["table", "--metric", "all", "--format", "csv", "--results", str(tmp_path / "results")]) == 0
-    assert capsys.readouterr().out.count("metric") > 300
+    csv = printed("table", "--metric", "all", "--format", "csv", "--results", tmp_path / "results")
+    assert csv.count("metric") > 300
     entries = cells.entries(cells.group_runs(store.all()), ["all"])
     assert len(entries) == 301 and len(tables.sheet(entries).grids) == 301

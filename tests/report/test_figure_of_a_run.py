@@ -58,10 +58,10 @@ def test_effects_that_a_run_kept_have_a_panel_each_with_their_share_of_the_varia
     assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == titles
 
 
-def test_the_verb_writes_png_and_pdf_named_by_the_run_beside_a_file_of_collected_ones(results, tmp_path, capsys):
+def test_the_verb_writes_png_and_pdf_named_by_the_run_beside_a_file_of_collected_ones(results, tmp_path, printed):
     id = the_run(results, "logistic").id
-    assert main(["plot", id[:8], "--results", str(results), "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.split() == [str(tmp_path / f"{id}.{ending}") for ending in ("png", "pdf")]
+    files = printed("plot", id[:8], "--results", results, "--out", tmp_path).split()
+    assert files == [str(tmp_path / f"{id}.{ending}") for ending in ("png", "pdf")]
     assert (tmp_path / f"{id}.png").read_bytes()[:4] == b"\x89PNG"
     assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
     assert main(["plot", "--last", "--results", str(tmp_path / "all.parquet")]) == 0
@@ -91,7 +91,7 @@ def test_the_learning_curve_is_the_trace_and_a_run_that_kept_nothing_is_told_in_
     np.testing.assert_array_equal(below.lines[0].get_ydata(), trace["objective"])
 
 
-def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_each(additive, tmp_path, capsys, printed):
+def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_each(additive, tmp_path, printed, refused):
     records = [the_run(additive, name) for name in ("gam", "linear")]
     traces = [Store(additive).trace(record.id) for record in records]
     figure = draw_traces(records, traces, ["rmse"])
@@ -103,9 +103,8 @@ def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_each(add
     ids = [record.id for record in records]
     words = ["--results", str(additive), "--out", str(tmp_path)]
     assert printed("plot", *ids, *words).split()[0] == str(tmp_path / f"{ids[0]}-and-1.png")
-    assert main(["plot", *ids, "--metric", "rsme", *words]) == 2
-    assert "no trace of these runs has the metric 'rsme'; did you mean rmse" in capsys.readouterr().err
-    assert main(["plot", ids[0], "sep/fig2", *words]) == 2 and "one figure at a time" in capsys.readouterr().err
+    line = "no trace of these runs has the metric 'rsme'; did you mean rmse"
+    assert line in refused("plot", *ids, "--metric", "rsme", *words)
 
 
 def of_regression(rows=200):
@@ -167,20 +166,17 @@ def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs_and_th
         assert axis.get_xlabel() == f"1 / lengthscale, {unit}"
 
 
-def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, capsys):
+def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, printed, refused, streams):
     words = ["--results", str(results), "--out", str(tmp_path)]
-    assert main(["plot", "--last", *words]) == 0
-    answer = capsys.readouterr()
+    answer = streams("plot", "--last", *words)
     assert "suits this run: --kind predictions,learning,calibration,residuals, or all" in answer.err
     assert "relevance needs a method with a lengthscale for each" in answer.err
     id = the_run(results, "linear").id
-    assert main(["plot", id[:8], "--kind", "all", *words]) == 0
+    pictures = [line for line in printed("plot", id[:8], "--kind", "all", *words).split() if line.endswith("png")]
     kinds = ["predictions", "learning", "calibration", "residuals"]
-    assert [line for line in capsys.readouterr().out.split() if line.endswith("png")] == [
-        str(tmp_path / f"{id}-{kind}.png") for kind in kinds
-    ]
-    assert main(["plot", id, "--kind", "relevance", *words]) == 2 and main(["plot", id, "--kind", "x", *words]) == 2
-    assert "relevance, which needs" in capsys.readouterr().err
+    assert pictures == [str(tmp_path / f"{id}-{kind}.png") for kind in kinds]
+    assert refused("plot", id, "--kind", "x", *words)
+    assert "relevance, which needs" in refused("plot", id, "--kind", "relevance", *words)
     figure = gpbench.load_run(id, results=results).plot("residuals")
     assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
 

@@ -182,11 +182,9 @@ def test_the_start_page_answers_three_questions_in_order_with_the_boards_of_best
     assert f"{answer}." in reader.text
 
 
-def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read, results, capsys):
-    words = ["verify", "mine", "--results", str(results), "--config-dir", str(site.parent / "conf"), "--json"]
-    capsys.readouterr()
-    assert main(words) == 1
-    verdicts = {item["claim"]: item["verdict"] for item in json.loads(capsys.readouterr().out)}
+def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read, results, streams):
+    words = ["verify", "mine", "--results", results, "--config-dir", site.parent / "conf", "--json"]
+    verdicts = {item["claim"]: item["verdict"] for item in json.loads(streams(*words, code=1).out)}
     grades = {"better": "holds", "large": "fails", "traced": "fails", "other": "not run"}
     assert verdicts == {f"mine/{id}": grade for id, grade in grades.items()}
     reader = read[page("claims", "mine")]

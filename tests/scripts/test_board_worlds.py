@@ -50,9 +50,5 @@ def test_the_script_prints_a_line_for_each_world_and_redrawn_records_have_the_tr
     monkeypatch.setattr(sys, "argv", ["board_worlds.py", "--draws", "2"])
     assert worlds.main() in (0, 1)
     head, *lines = capsys.readouterr().out.splitlines()
-    assert (
-        len(lines) == 5
-        and all(line.count("|") == 3 for line in lines)
-        and head.count("|") == 2
-        and "a limit" in lines[-1]
-    )
+    assert len(lines) == 5 and all(line.count("|") == 3 for line in lines)
+    assert head.count("|") == 2 and "a limit" in lines[-1]

@@ -96,24 +96,18 @@ def test_noise_at_its_floor_or_below_a_thousandth_of_its_start_is_doubted_and_av
         assert doubts(prepared, scored(prepared, 0.0, 1.0), state, noise=0.1) == {}
 
 
-def test_a_run_says_its_doubts_and_records_them(tmp_path, capsys, printed):
+def test_a_run_says_its_doubts_and_records_them(tmp_path, printed, streams):
     (tmp_path / "dataset").mkdir()
     card = "name: few\ntask: regression\nsources: [{kind: file, path: few.csv, target: y}]\nsplits: "
     card += "{set: random, sets: {random: 1}, test_rows: 2, train_rows: null}\n"
     (tmp_path / "dataset" / "few.yaml").write_text(card)
     lines = [",".join(f"{v:.6f}" for v in row) for row in np.random.default_rng(1).normal(size=(6, 9))]
     (tmp_path / "dataset" / "few.csv").write_text("\n".join(["a,b,c,d,e,f,g,h,y", *lines]) + "\n")
-    from gpbench.cli import main
 
     words = ["dataset=few", "method=constant", f"run.results={tmp_path / 'r'}", "run.progress=false"]
-    assert main(["run", f"--config-dir={tmp_path}", *words]) == 0
-    assert "gpbench: warning: few constant: fewer training rows than inputs: 0.5 rows" in capsys.readouterr().err
+    said = streams("run", f"--config-dir={tmp_path}", *words).err
+    assert "gpbench: warning: few constant: fewer training rows than inputs: 0.5 rows" in said
     assert "rows_per_input 0.5" in printed("show", "--last", f"--results={tmp_path / 'r'}")
-
-
-def test_an_ordinary_run_has_no_doubt(tmp_path, capsys):
-    job(tmp_path, "dataset=moons", "method=walk", "method.steps=20")
-    assert "warning" not in capsys.readouterr().err
 
 
 SIZES = ["mean_basis=20", "covariance_basis=5", "growth=20", "columns=20", "batch_size=100", "trial_steps=5"]

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from functools import cache
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -177,30 +176,10 @@ def test_a_method_of_the_package_goes_on_from_its_winner():
 KEY = jax.random.key(0)
 
 
-class State(eqx.Module):
-    mean: jax.Array
-    width: jax.Array
-
-
-class Width(Method):
-    """Predicts the mean of the targets, with a standard deviation that is a setting."""
+class Width(Tail):
+    """The same, with a setting of another kind."""
 
     damping: float = setting(0.5, "fraction", "Damping, which it has no use for.")
-
-    def init(self, data, *, key):
-        return State(jnp.mean(data.y), jnp.asarray(1.0))
-
-    def step(self, state, batch, *, key):
-        return state, Info(-jnp.sum((batch.y - state.mean) ** 2))
-
-    def predict(self, state, X, *, key):
-        return GaussianPredictive(jnp.full(len(X), state.mean), jnp.full(len(X), state.width**2))
-
-    def with_settings(self, state, settings):
-        return eqx.tree_at(lambda s: s.width, state, jnp.asarray(settings["width"]))
-
-    def settings(self, state):
-        return {"width": state.width}
 
 
 class Plain(Width):
@@ -217,7 +196,7 @@ def data(n=200):
 
 def test_the_setting_with_the_largest_density_of_validation_rows_is_chosen_one_not_finite_never_and_null_nothing():
     method = Width(name="width", search={"width": [float(np.float64(1e200)), 1.0, 0.3, 0.1]}, trial_steps=2)
-    assert chosen_state(method, data(), key=KEY).width == 0.3
+    assert chosen_state(method, data(), key=KEY)["width"] == 0.3
     assert Width(name="width", search=None).search == ()
     assert Width(name="width", search={"width": [1.0], "other": None}).search == (("width", (1.0,)),)
     assert search._order(np.array([0.1, math.inf, math.nan]))[0] == 0
@@ -246,7 +225,7 @@ def test_a_row_of_weight_two_counts_twice_in_the_choice():
     y = jnp.where(is_wide, 1.0, 0.1) * rng.normal(size=400)
     method = Width(name="width", search={"width": [0.3, 1.0]}, trial_steps=2)
     choices = [
-        chosen_state(method, whole(X, y, weight=jnp.where(is_wide, weight, 1.0)), key=KEY).width
+        chosen_state(method, whole(X, y, weight=jnp.where(is_wide, weight, 1.0)), key=KEY)["width"]
         for weight in (1e-3, 1e3)
     ]
     assert choices == [0.3, 1.0]

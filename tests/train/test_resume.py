@@ -180,18 +180,18 @@ def test_between_groups_a_stop_is_heeded_before_the_next_is_begun(tmp_path, trai
     assert trained == [[0]] and len(store.all()) == 1
 
 
-def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, capsys):
+def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, printed, refused):
     words = ["dataset=moons", "method=fragile", "split=[0,1,2,3,4,5]", f"run.results={tmp_path}"]
-    assert cli.main(["run", "--config-dir", str(HERE), *words]) == 4
-    assert "diverged (at step 20 of 40: the objective is not finite)" in capsys.readouterr().err
+    said = refused("run", "--config-dir", HERE, *words, code=4)
+    assert "diverged (at step 20 of 40: the objective is not finite)" in said
     records = {status: [r for r in Store(tmp_path).all() if r.status == status] for status in ("done", "diverged")}
     assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
     for record in records["diverged"]:
         assert record.metrics == dict.fromkeys(records["done"][0].metrics) and record.objective is None
         assert Store(tmp_path).predictions(record.id) == {}
     mean = np.mean([record.metrics["error"] for record in records["done"]])
-    assert cli.main(["table", "--results", str(tmp_path), "--metric", "error", "--format", "csv"]) == 0
-    head, row = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    table = printed("table", "--results", tmp_path, "--metric", "error", "--format", "csv")
+    head, row = (line.split(",") for line in table.splitlines())
     cell = dict(zip(head, row))
     assert float(cell["mean"]) == pytest.approx(mean) and int(cell["n_splits"]) == len(records["done"])
 

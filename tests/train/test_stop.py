@@ -9,9 +9,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from rich.console import Console
 
 from gpbench.train import progress
-from gpbench.train.stop import SIGNALS, StopRequest
+from gpbench.train.stop import StopRequest
 
 
 def _soon(condition):
@@ -19,14 +20,6 @@ def _soon(condition):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_becomes_the_reason(number):
-    with StopRequest(None) as stop:
-        assert stop.reason is None
-        os.kill(os.getpid(), number)
-        _soon(lambda: stop.reason == number.name)
 
 
 def test_the_time_limit_becomes_the_reason_when_it_is_over_and_alone_outside_the_main_thread():
@@ -187,8 +180,6 @@ def test_a_terminal_gets_a_bar_that_goes_away_and_notes_that_stay():
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_narrow_terminal_shows_steps_time_left_and_one_metric_and_what_takes_long(monkeypatch, width):
-    from rich.console import Console
-
     shown, screen = progress._Bar(Screen()), Console(file=Log(), width=width)
     shown.begin("protein  sep  m=100%, schedule=parallel  clean", 1000, "splits 0-4 (5/20 done)")
     lines = []

@@ -155,7 +155,7 @@ def test_a_record_has_the_steps_of_its_state_and_not_those_of_the_last_chunk(tmp
     assert record.steps == record.settings["stop_after"] == 12
 
 
-def test_what_is_killed_in_the_search_or_after_it_ends_as_what_is_not(tmp_path):
+def test_what_is_stopped_after_the_search_ends_as_what_is_not(tmp_path):
     method, group, checkpoint = line(search={"stop_after": STOPS}), members(SPLITS), Checkpoint(tmp_path, "line")
     with pytest.raises(Stopped, match="step 10 of 200"):
         fitted(method, group, checkpoint, stop=StopAfter(0))

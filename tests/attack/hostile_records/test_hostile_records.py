@@ -17,12 +17,13 @@ import yaml
 from gpbench import targets
 from gpbench.cli import main
 from gpbench.config.build import check_recorded
+from gpbench.config.compose import compose
 from gpbench.errors import UNPRINTABLE, ConfigError, StorageError
 from gpbench.experiments import definition
 from gpbench.records import folder as files
+from gpbench.records.plan import RunPlan
 from gpbench.sweep import cluster
 
-FEW, MANY = 8, 200
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod", "shutil.rmtree"}
 _STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect", "os.startfile"}
@@ -94,7 +95,8 @@ def call(capsys, *words) -> tuple[int, str]:
     return code, captured.out
 
 
-def attack(n: int, tmp_path: Path, saved, trap, capsys) -> None:
+@pytest.mark.parametrize("n", [8, 200])
+def test_hostile_records_are_read_and_nothing_runs(n, tmp_path, saved, trap, capsys):
     """Takes `n` hostile records, with a few whole ones among them, through every verb."""
     results, out = tmp_path / "results", tmp_path / "out"
     (results / "runs").mkdir(parents=True)
@@ -136,18 +138,7 @@ def attack(n: int, tmp_path: Path, saved, trap, capsys) -> None:
     assert "](javascript" not in (out / "table.md").read_text().replace(r"\](", "")
 
 
-def test_a_few_hostile_records_are_read_and_nothing_runs(tmp_path, saved, trap, capsys):
-    attack(FEW, tmp_path, saved, trap, capsys)
-
-
-def test_two_hundred_hostile_records_are_read_and_nothing_runs(tmp_path, saved, trap, capsys):
-    attack(MANY, tmp_path, saved, trap, capsys)
-
-
 def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, refused):
-    from gpbench.config.compose import compose
-    from gpbench.records.plan import RunPlan
-
     plan = RunPlan.from_config(compose(["dataset=sinc", "method=linear", f"run.results={tmp_path}/results"]))
     for target in ("evil_of_a_record.run", "numpy.testing.measure", "os.system"):
         method = {**plan.cfg["method"], "_target_": target}
@@ -159,15 +150,15 @@ def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, refused):
 
 
 @pytest.mark.parametrize("target", ["evil_of_a_record.run", "os.system", "gpbench.data.store.save", "runpy.run_path"])
-def test_a_card_of_a_strangers_names_no_code(tmp_path, trap, target, capsys):
+def test_a_card_of_a_strangers_names_no_code(tmp_path, trap, target, refused):
     """Though it lies in a folder of the user's: a card is data."""
     (tmp_path / "mine" / "dataset").mkdir(parents=True)
     source = {"kind": "file", "path": "x.csv", "reader": {"_target_": target, "a": str(trap.marks / "card")}}
     card = {"name": "card", "task": "regression", "sources": [source]}
     (tmp_path / "mine" / "dataset" / "card.yaml").write_text(json.dumps(card))
     (tmp_path / "mine" / "x.csv").write_text("touch me\n")
-    assert main(["data", "rows", "card", "--split", "0", "--config-dir", str(tmp_path / "mine")]) == 2
-    assert target in capsys.readouterr().err and not [*trap.marks.iterdir()]
+    assert target in refused("data", "rows", "card", "--split", "0", "--config-dir", tmp_path / "mine")
+    assert not [*trap.marks.iterdir()]
 
 
 def test_the_result_of_a_job_is_texts_in_a_folder_of_ones_own(tmp_path, trap):
@@ -197,15 +188,13 @@ def test_the_result_of_a_job_is_texts_in_a_folder_of_ones_own(tmp_path, trap):
 
 @pytest.mark.parametrize("place", ["optimiser", "nested", "list", "kernel"])
 @pytest.mark.parametrize("named", [False, True])
-def test_a_record_chooses_no_function_of_the_users_folder(tmp_path, trap, place, named, monkeypatch):
+def test_a_record_chooses_no_function_of_the_users_folder(tmp_path, trap, place, named, monkeypatch, new_file):
     """A function of the user's without a base class, with arguments that the record has chosen."""
     mine = tmp_path / "mine"
-    (mine / "reader").mkdir(parents=True)
+    new_file(mine / "reader" / "mine.yaml", "_target_: helpers_of_mine.remove\n")  # of other arguments
     (mine / "helpers_of_mine.py").write_text("import os\ndef remove(path): os.remove(path)\n")
-    (mine / "reader" / "mine.yaml").write_text("_target_: helpers_of_mine.remove\n")  # of other arguments
     if named:
-        (mine / "method").mkdir()
-        (mine / "method" / "mine.yaml").write_text("optimiser: {_target_: helpers_of_mine.remove, path: x}\n")
+        new_file(mine / "method" / "mine.yaml", "optimiser: {_target_: helpers_of_mine.remove, path: x}\n")
     monkeypatch.syspath_prepend(str(mine))
     targets.add_folders([mine])
     call = {"_target_": "helpers_of_mine.remove", "path": str(tmp_path / "precious")}
@@ -222,7 +211,7 @@ def test_a_record_chooses_no_function_of_the_users_folder(tmp_path, trap, place,
             check_recorded(section, [mine])
 
 
-def test_predict_calls_no_function_that_a_record_chooses(tmp_path, trap, capsys):
+def test_predict_calls_no_function_that_a_record_chooses(tmp_path, trap, capsys, refused):
     mine, results, precious = tmp_path / "mine", tmp_path / "results", tmp_path / "precious"
     mine.mkdir()
     precious.write_text("keep")
@@ -235,7 +224,6 @@ def test_predict_calls_no_function_that_a_record_chooses(tmp_path, trap, capsys)
     config["method"]["optimiser"] = {"_target_": "helper_that_removes.remove", "path": str(precious)}
     hostile._seal(folder, record, config)
     capsys.readouterr()
-    words = ["predict", folder.name, "--data", str(tmp_path / "rows.csv"), "--results", str(results)]
-    assert main([*words, "--config-dir", str(mine)]) == ConfigError.exit_code
-    assert "may not call helper_that_removes.remove" in capsys.readouterr().err
+    words = ["predict", folder.name, "--data", tmp_path / "rows.csv", "--results", results, "--config-dir", mine]
+    assert "may not call helper_that_removes.remove" in refused(*words, code=ConfigError.exit_code)
     assert precious.exists()
