@@ -1,5 +1,5 @@
-"""Paired differences of two methods, protocols, presets, precisions or commits, on the splits that both have; and
-their sheet."""
+"""Paired differences of two methods, settings, protocols, presets, precisions or commits, on the splits that both
+have; and their sheet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,5 @@
-"""The two sides of a comparison: methods, protocols, presets, precisions or commits, and how a user names them."""
+"""The two sides of a comparison: methods, settings, protocols, presets, precisions or commits, and how a user names
+them."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -6,7 +7,7 @@ from dataclasses import dataclass
 from gpbench.errors import AbsentError, ConfigError, either, nearest, require_known
 from gpbench.records.record import Record
 
-KINDS = ("method", "protocol", "preset", "precision", "commit")
+KINDS = ("method", "setting", "protocol", "preset", "precision", "commit")
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,8 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
         gpbench.compare("sep", "svi", dataset="heart", setting="m=15%")
 
     Args:
-        a, b: two methods, protocols, presets, precisions or commits, as sep, method:sep or commit:1a2b.
+        a, b: two methods, settings, protocols, presets, precisions or commits, as sep, method:sep, commit:1a2b or
+            setting:none, which is that of the defaults.
         metric (NAME): a metric; by default nll, or rmse for regression, where both have it.
         results, **filters: as for `table`.
 
@@ -204,7 +205,8 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
     """The smallest difference A - B that the recorded splits can show, and the splits that the observed one needs.
 
     Args:
-        a, b: two methods, protocols, presets, precisions or commits, as sep, method:sep or commit:1a2b.
+        a, b: two methods, settings, protocols, presets, precisions or commits, as sep, method:sep, commit:1a2b or
+            setting:none, which is that of the defaults.
         metric (NAME): a metric; by default nll, or rmse for regression, where both have it.
         results, **filters: as for `table`.
 

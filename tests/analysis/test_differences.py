@@ -64,8 +64,13 @@ def test_a_side_on_one_split_is_never_better_and_settings_are_paired_alike():
     pairs, unmatched = compared([*sizes, *both(a=[], setting="m=25%")[:2], *both(a=[], setting="m=99")[:2]])
     assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=25%", "m=25%")]
     assert [(c.method, c.label) for c in unmatched] == [("sep", "m=15%"), ("svi", "m=99")]
-    pairs, unmatched = compared([*sizes, *both(a=[], setting="")[:2]])
+    pairs, unmatched = compared(several := [*sizes, *both(a=[], setting="")[:2]])
     assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=15%", ""), ("m=25%", "")] and not unmatched
+    # settings are sides too, of one method each
+    pairs, unmatched = compared(several, "setting:m=25%", "m=15%")
+    assert [(d.a.method, d.a.setting, d.b.setting) for d in pairs] == [("sep", "m=25%", "m=15%")] and not unmatched
+    defaults = [record(split=k, setting="") for k in (0, 1)]
+    assert len(compared([*sizes, *defaults], "setting:none", "setting:m=25%")[0]) == 1
 
 
 def test_other_split_sets_settings_protocols_and_data_are_not_compared():
