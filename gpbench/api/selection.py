@@ -94,10 +94,12 @@ def check_protocol(name: str, records: Iterable[Record], folders: Sequence[Path]
 
 
 def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
-    """Raises ConfigError for a metric that no record has."""
+    """Raises ConfigError for a metric, or a number of `diagnostics.NAME`, that no record has."""
     known = {"seconds", "objective"}.union(*(record.metrics for record in records))
+    numbers = {name for record in records for name in record.names() if name.startswith("diagnostics.")}
     for metric in {*metrics} - {"all"}:
-        require_known(metric, known, f"no run has the metric {metric!r}")
+        names = numbers if metric.startswith("diagnostics.") else known
+        require_known(metric, names, f"no run has the metric {metric!r}")
 
 
 def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:

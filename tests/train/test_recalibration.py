@@ -77,6 +77,8 @@ def test_a_record_has_its_metrics_before_and_after_and_new_rows_their_intervals(
     own = record.diagnostics
     assert own["recalibration"] != 1.0 and own["before_test_ll"] != record.metrics["test_ll"]
     assert "before_vlb" not in own
+    metrics = "test_ll,diagnostics.before_test_ll"
+    assert main(["table", "--metric", metrics, "--results", f"{tmp_path}/r", "--config-dir", str(tmp_path)]) == 0
     ours = store.predictions(record.id)
     pandas.DataFrame({"x": X[ours["row"], 0]}).to_csv(rows, index=False)
     predict = ["predict", "--last", "--results", f"{tmp_path}/r", "--data", str(rows), "--config-dir", str(tmp_path)]
