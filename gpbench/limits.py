@@ -59,8 +59,7 @@ def opened(path: Path | str) -> BinaryIO:
 
 def read(path: Path | str, most: int, mend: str = "") -> bytes:
     """Reads a regular file of limited size.  Raises ValueError: it is larger, or no regular file; OSError: it cannot be
-    read.
-    """
+    read."""
     with opened(path) as file:
         check(os.fstat(file.fileno()).st_size, most, "the file has", mend=mend)
         return file.read()

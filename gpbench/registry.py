@@ -142,8 +142,7 @@ def name_and_options(value: Any) -> tuple[Any, Any]:
 
 def read(kind: str, value: Any, task: str | None = None) -> _Choice:
     """The choice that a value of the configuration makes, with options in their ranges; those of a user's class are
-    checked where it is imported.  Raises ConfigError: an unknown name or option, or a value that it cannot have.
-    """
+    checked where it is imported.  Raises ConfigError: an unknown name or option, or a value that it cannot have."""
     name, options = _split(kind, value)
     table = KINDS[kind]
     name = next((known for known, entry in table.items() if entry.path == name), name)
@@ -197,8 +196,7 @@ def check_family(
     hint: Callable[[str, str], str] = lambda kind, family: "",
 ) -> None:
     """Raises ConfigError for a kernel or a likelihood of another family of gpbench's than a method declares, and for a
-    kernel of some inputs where families are restricted.  Of other families the method decides when training begins.
-    """
+    kernel of some inputs where families are restricted.  Of other families the method decides when training begins."""
     if accepted is None:
         return
     value, options = name_and_options(value)

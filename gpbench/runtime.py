@@ -43,8 +43,7 @@ def configure(
     float64 is available: float32 runs ask for their dtype where it matters, and their products are then float32 and not
     a GPU's shorter TF32; `start` makes sure of that whatever the environment says.  Compiled programs are kept from
     process to process in `paths.cache_dir()`, small and quick ones too.  Raises ConfigError: another device; XLA_FLAGS
-    that cannot be extended; as for `refuse_fork` and `require_cores`.
-    """
+    that cannot be extended; as for `refuse_fork` and `require_cores`."""
     global _settings
     refuse_fork()
     if "jax" not in sys.modules:
@@ -155,8 +154,7 @@ def require_float64(device: str | None = None) -> None:
 
 def peers() -> tuple[str, int, int] | None:
     """Address of the first process of this run, index of this one, and their number, by the variable
-    GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER; None where it is not set.  Raises ConfigError: it cannot be read.
-    """
+    GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER; None where it is not set.  Raises ConfigError: it cannot be read."""
     if not (setting := os.environ.get("GPBENCH_PEERS")):
         return None
     match = re.fullmatch(r"([^,]*:[^,]*),(\d+),(\d+)", setting)

@@ -55,8 +55,7 @@ def resolve(path: str) -> Any:
 
 def load(path: Any, subject: str, base: type | None = None) -> Any:
     """The object that a `_target_` names, not called; the caller checks what it is before it is called.  Raises
-    ConfigError: the path leads where no target may, or the object cannot be imported.
-    """
+    ConfigError: the path leads where no target may, or the object cannot be imported."""
     check_path(path, subject)
     is_allowed = _is_allowed(path) or _is_named(path)
     top = path.partition(".")[0]

@@ -59,8 +59,7 @@ def loader(*, fast: bool = True) -> Any:
 
 def load(text: str | bytes) -> Any:
     """Parses one document.  Raises yaml.YAMLError: It is no YAML; ValueError: its bytes are no text, or it is nested
-    too deep or too large with its aliases.
-    """
+    too deep or too large with its aliases."""
     import yaml
 
     text = text.decode() if isinstance(text, bytes) else text
@@ -94,8 +93,7 @@ def _check_size(text: str) -> None:
 
 def read(path: Path) -> Any:
     """Parses the document in a file.  Raises ConfigError: it is not YAML in UTF-8, no regular file, or larger than
-    `limits.YAML`.
-    """
+    `limits.YAML`."""
     import yaml
 
     try:

@@ -25,7 +25,7 @@ ALL = "all methods"
 
 
 @dataclass(frozen=True)
-class SetRanking:
+class _SetRanking:
     """The ranking of a set of methods by one metric."""
 
     methods: str  # name of the set
@@ -38,7 +38,7 @@ class SetRanking:
         return f"{self.methods} by {self.metric}"
 
 
-def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[SetRanking]:
+def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[_SetRanking]:
     """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set.  Raises
     ConfigError: none of the rankings is possible; the message is that of the first (`ranks.rank_table`)."""
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
@@ -60,13 +60,13 @@ def selected_rows(
     return {dataset: {name: row[name] for name in row if name in names} for dataset, row in rows.items()}
 
 
-def shared_notes(results: Sequence[SetRanking]) -> list[str]:
+def shared_notes(results: Sequence[_SetRanking]) -> list[str]:
     """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
     that have it, unless all of them have it."""
     notes_of = lambda r: ranking_notes(r.ranking, statistics=False) if r.ranking else [r.problem]
     by_note = gather((note, result) for result in results for note in notes_of(result))
 
-    def names(group: Sequence[SetRanking]) -> str:
+    def names(group: Sequence[_SetRanking]) -> str:
         sets = {r.methods for r in group if all(other in group for other in results if other.methods == r.methods)}
         return ", ".join(dict.fromkeys(r.methods if r.methods in sets else r.name for r in group))
 
@@ -104,7 +104,7 @@ def ranking(cells: Sequence[CellRuns], metric: str, notes: Sequence[str] = ()) -
 
 def _set_ranking(
     name: str, members: Sequence[str] | None, metric: str, rows: Mapping[str, Mapping[str, Entry]]
-) -> SetRanking:
+) -> _SetRanking:
     cells = {
         (entry.cell.dataset, method): entry.cell
         for row in rows.values()
@@ -119,15 +119,15 @@ def _set_ranking(
     caveats = [f"not ranked, without runs: {', '.join(others)}"] if others else []
     caveats += [LEAKED] if leaked else []
     try:
-        return SetRanking(name, metric, rank_table(compared, caveats=caveats))
+        return _SetRanking(name, metric, rank_table(compared, caveats=caveats))
     except ConfigError as error:
-        return SetRanking(name, metric, None, str(error))
+        return _SetRanking(name, metric, None, str(error))
 
 
 _STATISTICS = ("data sets", "Friedman's p", "critical difference")
 
 
-def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
+def _grid(metric: str, group: Sequence[_SetRanking]) -> Grid:
     """The average ranks by set with their marks, and the statistics of each set below."""
     ranked = [result.ranking for result in group if result.ranking]
     methods = dict.fromkeys(method for ranking in ranked for method in ranking.methods)
@@ -146,7 +146,7 @@ def _column(ranking: Ranking) -> dict[str, Text]:
     return standings | dict(zip(_STATISTICS, numbers))
 
 
-def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:
+def _rows(result: _SetRanking, ranking: Ranking) -> list[dict]:
     return [
         {
             "methods": result.methods,

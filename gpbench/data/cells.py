@@ -68,8 +68,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
 
 def number(cell: str) -> float | None:
     """Reads a number with a decimal point; None where the text is none.  Unlike Python's `float` it takes no 1_000, and
-    no whole number of which a float loses digits.
-    """
+    no whole number of which a float loses digits."""
     if "_" in cell or not cell.isascii():
         return None
     try:

@@ -1,6 +1,5 @@
 """Columns of text as inputs: numbers as they are spelled, codes of the card, categories as columns or numbers; and
-missing inputs, filled by the mean or the median of the training rows, each with an input that says where.
-"""
+missing inputs, filled by the mean or the median of the training rows, each with an input that says where."""
 
 import math
 from collections import Counter
@@ -28,8 +27,7 @@ def labels_and_keys(
 ) -> tuple[list[str], list[str]]:
     """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling.  They are
     numbers where all that the card names are, and differ as numbers, or, where it names none, where all cells are: then
-    1, "+1" and "1.0" are "1".  Else they are texts, of which 1E2 and 100 are two; true is in any case "True".
-    """
+    1, "+1" and "1.0" are "1".  Else they are texts, of which 1E2 and 100 are two; true is in any case "True"."""
     texts, names = [str(cell).strip() for cell in cells], [str(key).strip() for key in keys]
     of_text = {text: numbers.parse(text) for text in {*texts} if not numbers.is_missing(text)}
     of_name = [numbers.parse(name) if number(name) is None else number(name) for name in names]
@@ -188,8 +186,7 @@ def filling_rules(
     name: str, impute: Any, columns: Sequence[str], levels: Mapping[str, Sequence[str]], X: Float[np.ndarray, "N D"]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """A card's `impute`: "mean" or "median" by input; and the names of new inputs that say where a column is missing,
-    each with an input that is missing there.  Raises DataError: there is no such column.
-    """
+    each with an input that is missing there.  Raises DataError: there is no such column."""
     of_input = dict(zip(columns, columns_of_table(columns, levels)))
     centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})
     known = {*of_input.values()}

@@ -1,6 +1,5 @@
 """Data files: bytes from a folder or an http(s) address, checked by sha256, or by git's sha1, before anything parses
-them.  A download is limited in size and time, and no redirect takes it from https to http.
-"""
+them.  A download is limited in size and time, and no redirect takes it from https to http."""
 
 import hashlib
 import io
@@ -73,8 +72,7 @@ def download(
     url: str, *, largest: int = limits.DOWNLOAD, longest: float = LONGEST, silent: float = _SILENT, site: str = ""
 ) -> bytes:
     """Downloads a file.  Raises requests.RequestException: the address does not answer; DataError: the file is larger
-    or takes longer, or a redirect leaves https or the site.
-    """
+    or takes longer, or a redirect leaves https or the site."""
     import requests
     import urllib3
 

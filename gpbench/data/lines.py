@@ -1,6 +1,5 @@
 """Tables as text, delimited text among them.  Each line of a file is a row, or is counted among the others; a stray
-quotation mark, which would take rows into a cell, is refused with its line.
-"""
+quotation mark, which would take rows into a cell, is refused with its line."""
 
 import csv
 import io

@@ -14,8 +14,7 @@ of 448 MB is unpacked, parsed and put into a float32 table line by line, and is 
 Clean Energy Project: Morgan fingerprints of molecules and a number to predict (Hachmann et al. 2011).  A fingerprint
 has a bit for each of `bits` hash values, set where an atom with its neighbours up to `radius` bonds away has that
 value.  Fingerprints come ready made, or RDKit (the extra `chem`) makes them from the molecules' SMILES.  Targets are
-single precision.
-"""
+single precision."""
 
 import csv
 import io
@@ -64,8 +63,7 @@ def _without(drop: Sequence[int], X: np.ndarray, names: Sequence[str] = ()) -> t
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
-    Queries, `label qid:number index:value ...`, are groups of rows.
-    """
+    Queries, `label qid:number index:value ...`, are groups of rows."""
     from sklearn.datasets import load_svmlight_file
 
     content = archives.decompress(blobs[0])

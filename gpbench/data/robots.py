@@ -84,8 +84,7 @@ def inverse_dynamics(
     q: Float[np.ndarray, "N 7"], qd: Float[np.ndarray, "N 7"], qdd: Float[np.ndarray, "N 7"]
 ) -> Float[np.ndarray, "N 7"]:
     """Torques (N m) that move the arm without friction: positions (rad), velocities and accelerations of the joints.
-    The recursive Newton-Euler algorithm (Luh, Walker and Paul 1980): motions from the base outwards, forces back.
-    """
+    The recursive Newton-Euler algorithm (Luh, Walker and Paul 1980): motions from the base outwards, forces back."""
     turning = accelerated = np.zeros((len(q), 3))  # rad/s, rad/s²
     rising = np.tile([0.0, 0.0, GRAVITY], (len(q), 1))  # m/s²: a base that rises is gravity
     links = []
@@ -121,8 +120,7 @@ def kuka_sim(rng: np.random.Generator, rows: int) -> Raw:
     """Motions of 25 seconds, 100 rows a second, each a group of its own; the last one ends with the rows asked for.
     Torques are those of `inverse_dynamics` and of friction, in `TORQUE_UNITS`, with noise.  All is rounded to four
     decimals, positions, velocities and accelerations before the torques: the values are sums of many terms, whose last
-    bits may differ from one machine to another.
-    """
+    bits may differ from one machine to another."""
     motions = [_motion(rng) for _ in range(-(-rows // STEPS))]
     X, torques = (np.concatenate(arrays)[:rows] for arrays in zip(*motions))
     return Raw(X, torques, _ARM_COLUMNS, outputs=_ARM_OUTPUTS, groups=np.arange(rows) // STEPS)

@@ -1,6 +1,5 @@
 """The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load.  What an
-address gives for a card without a checksum is kept as it first came, under a hash of the card instead.
-"""
+address gives for a card without a checksum is kept as it first came, under a hash of the card instead."""
 
 import errno
 import hashlib

@@ -5,8 +5,7 @@ from 0; `target`, as the data set has it (-1/+1, 0..C-1, original units); `log_p
 and `mean` and `variance` in original units (regression), or `log_prob_0` to `log_prob_{C-1}`, the classes in order of
 code (classification).  Targets, means and variances are stored in float64, in which they were computed: of the first
 two the difference counts, and variances of targets around 1e30 or 1e-27 leave the range of float32.  The others are
-stored in float32.
-"""
+stored in float32."""
 
 import io
 from collections.abc import Iterator, Mapping

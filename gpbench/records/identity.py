@@ -22,8 +22,7 @@ PROTOCOL: Mapping[str, Any] = {
 """The protocol's keys that reach arrays, metrics or the record, each with its neutral value.
 
 A key that is absent or has its neutral value is left out of the identity, so that a key added here with the value that
-does what was done before changes no id.  What methods interpolate is part of the method's own section.
-"""
+does what was done before changes no id.  What methods interpolate is part of the method's own section."""
 
 
 def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:

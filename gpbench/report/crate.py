@@ -1,8 +1,7 @@
 """RO-Crates of tables: zip files of a table, its picture, its runs, what they cite, and a description of all these.
 
 The format: https://w3id.org/ro/crate/1.1.  The description is a plain dict.  The library `rocrate` dates crates by the
-clock and names entities at random, and equal runs must give equal bytes.
-"""
+clock and names entities at random, and equal runs must give equal bytes."""
 
 import hashlib
 import io
@@ -63,8 +62,7 @@ def write(
     config_dirs: Sequence[Path] = (),
 ) -> None:
     """Writes the crate of a table; equal runs give equal bytes.  Raises ConfigError: there are no records, or the card
-    of their data is wrong; StorageError: the file cannot be written.
-    """
+    of their data is wrong; StorageError: the file cannot be written."""
     # by file, oldest first: a file has each run once, and a comparison of commits has it twice
     groups: list[dict[str, Record]] = []
     for record in sorted(records, key=lambda record: record.age):

@@ -1,7 +1,6 @@
 """Figures of comparisons: critical-difference diagrams of average ranks, and paired differences with intervals.
 
-A diagram (J. Demšar, JMLR 7, 2006, section 3.2.2) has average ranks on an axis and the methods on both sides of it.
-"""
+A diagram (J. Demšar, JMLR 7, 2006, section 3.2.2) has average ranks on an axis and the methods on both sides of it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -102,8 +101,7 @@ def _room(names: Iterable[str]) -> float:
 def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
     """Draws a row of diagrams for each set, of all methods first, and a column for each metric.  A panel without a
     diagram has the reason.  One setting a method is ranked (`gpbench.analysis.comparison`), unless the
-    option `settings` is `all`.
-    """
+    option `settings` is `all`."""
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)
     columns = [[result for result in results if result.metric == metric] for metric in options["metrics"]]

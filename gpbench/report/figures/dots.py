@@ -30,8 +30,7 @@ _DIAMOND: Any = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "m
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
     """Draws a panel for each data set, with published values as open diamonds where they are targets.  Of several
     `sets` that a method is in the first counts.  One setting a method is drawn (`gpbench.analysis.comparison`), unless
-    the option `settings` is `all`.
-    """
+    the option `settings` is `all`."""
     options = {"settings": rankings.MAIN, **experiment.figure}
     metric, sets = options["metric"], options.get("sets", {})
     rows = rankings.selected_rows(experiment, planned, options, metric)

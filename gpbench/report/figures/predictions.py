@@ -177,8 +177,7 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
 def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws the effects of the first split, mean ± 2 standard deviations, in original units.  Interactions are those
     of the last cell of each data set.  With the option `truth` a note has for each data set and cell the RMSE of the
-    effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
-    """
+    effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits."""
     options = experiment.figure
     is_known = "truth" in options
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))

@@ -20,8 +20,7 @@ from gpbench.report.figures import style
 
 def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws seconds of training against the number of devices, means over splits.  Hollow points are simulated: their
-    devices share cores.
-    """
+    devices share cores."""
     options = experiment.figure
     key, along = options["colour"], options["along"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)), options.get("colours"))
@@ -52,8 +51,7 @@ _MEMORY = "MB a step"
 
 def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws milliseconds, or operations, and MB of a step on logarithmic axes, means over splits, a column for a size.
-    Notes have the exponents of lines through the points.
-    """
+    Notes have the exponents of lines through the points."""
     options = experiment.figure
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))

@@ -87,8 +87,7 @@ def context() -> Iterator[None]:
 
 def take_literally(figure: Figure) -> None:
     """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed: names of data sets
-    and methods may come from others' records.  Powers of ten, the numbers of logarithmic axes, stay formulas.
-    """
+    and methods may come from others' records.  Powers of ten, the numbers of logarithmic axes, stay formulas."""
     directions = [direction for axes in figure.axes for direction in (axes.xaxis, axes.yaxis)]
     logarithmic = [direction for direction in directions if isinstance(direction.get_major_formatter(), LogFormatter)]
     powers = {label for direction in logarithmic for label in direction.get_ticklabels(which="both")}
