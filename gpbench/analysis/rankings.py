@@ -39,8 +39,7 @@ class _SetRanking:
 
 
 def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[_SetRanking]:
-    """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set.  Raises
-    ConfigError: none of the rankings is possible; the message is that of the first (`ranks.rank_table`)."""
+    """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set."""
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
     rows = {metric: selected_rows(experiment, planned, options, metric) for metric in options["metrics"]}
     results = [_set_ranking(name, of_set, metric, rows[metric]) for metric in rows for name, of_set in sets.items()]
@@ -61,8 +60,7 @@ def selected_rows(
 
 
 def shared_notes(results: Sequence[_SetRanking]) -> list[str]:
-    """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
-    that have it, unless all of them have it."""
+    """The notes of these rankings without statistics, each once, after those that have it unless all do."""
     notes_of = lambda r: ranking_notes(r.ranking, statistics=False) if r.ranking else [r.problem]
     by_note = gather((note, result) for result in results for note in notes_of(result))
 
@@ -74,8 +72,7 @@ def shared_notes(results: Sequence[_SetRanking]) -> list[str]:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of each
-    set is marked, and those that are not significantly different from it.  Raises ConfigError: as `rankings` does."""
+    """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric."""
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
@@ -95,8 +92,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
 
 
 def ranking(cells: Sequence[CellRuns], metric: str, notes: Sequence[str] = ()) -> Ranking:
-    """Ranks the methods of these cells; each setting of a method is a method.  Raises ConfigError: as
-    `rank_table` does."""
+    """Ranks the methods of these cells; each setting of a method is a method."""
     timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
     cells = with_metric(cells, metric)
     return rank_table(Comparison.of_settings(cells, metric), [*cells_notes(cells), *notes, *timed])

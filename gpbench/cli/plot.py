@@ -16,8 +16,7 @@ from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import first_answer, union
 
-_PRINTED = "printed"
-"""Id of the figure of all recorded numbers against the printed ones."""
+_PRINTED = "printed"  # id of the figure of all recorded numbers against the printed ones
 
 
 def plot(
