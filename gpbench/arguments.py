@@ -22,9 +22,7 @@ _FLAG = re.compile(
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a function that users call: arguments that do not fit its annotations raise ConfigError.  Any
-    `GpbenchError` names the keywords of Python; the command line, which calls the same functions, prints its own
-    options."""
+    """Decorates a function that users call: arguments that do not fit its annotations raise ConfigError."""
     signature, parameters = inspect.signature(function), parameters_of(function)
     hints = {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD}
     is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)

@@ -38,9 +38,7 @@ _INEXACT = re.compile(
 
 
 def add_flags(devices: int) -> None:
-    """Adds the flags of XLA that runs need to those of the user, who may set the same flags to other values.  Raises
-    ConfigError: XLA_FLAGS cannot be extended.
-    """
+    """Adds the flags of XLA that runs need to those of the user, who may set the same flags to other values."""
     flags = _flags()
     mend = "write the flags themselves, not the name of a file with them"
     require(not flags or flags.startswith("-"), f"XLA_FLAGS={flags}: {mend}", ConfigError)
@@ -63,9 +61,7 @@ def check_flags() -> None:
 
 
 def fix() -> None:
-    """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.  Raises
-    ConfigError: XLA_FLAGS or NVIDIA_TF32_OVERRIDE make it less exact, which cannot be undone in this process.
-    """
+    """Gives JAX the arithmetic of records, or raises ConfigError where this process cannot have it any more."""
     import jax
 
     flags = _INEXACT.findall(os.environ.get("XLA_FLAGS", ""))

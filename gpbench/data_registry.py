@@ -1,6 +1,4 @@
-"""Readers of raw files and split sets by name: dotted path of the function and its options.  Needs no NumPy.
-
-The tables serve the check of cards, the layer of data that calls the functions, and the page of settings."""
+"""Readers of raw files and split sets by name: dotted path of the function and its options.  Needs no NumPy."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,5 +1,4 @@
-"""Errors that a user can mend: a message of one line with the cause and the remedy, and an exit code.  Any other
-exception that escapes is a bug in gpbench, and keeps its traceback."""
+"""Errors that a user can mend: a line with cause and remedy, and an exit code.  Any other exception is a bug."""
 
 import contextlib
 import difflib
@@ -136,8 +135,7 @@ def cause(error: Exception) -> Exception | None:
 
 
 def failure(error: OSError, other: str = "", first: str = "") -> str:
-    """Why a file cannot be written, and what helps: `first`, or what the reason calls for, or another place, which
-    `other` names, as in "name another file with --out"."""
+    """Why a file cannot be written, and what helps: `first`, or what the reason calls for, or the `other` place."""
     reason, remedy = error.strerror or str(error), _REMEDIES.get(error.errno or 0, first)
     if isinstance(error, FileExistsError | NotADirectoryError) and (path := error.filename):
         paths = (Path(path), *Path(path).parents)
@@ -156,8 +154,7 @@ _REMEDIES = {
 
 
 def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) -> str:
-    """Hint for an unknown name: the nearest known names, as `spell` writes them, or up to 30 known ones if none is
-    near.  Of names with folders, as in sep/table1, the ones count that are in the folder that the name has or is."""
+    """Hint for an unknown name: the nearest known names, as `spell` writes them, or up to 30 known ones."""
     known = sorted(known)
     folders = (f"{name}/", name.rpartition("/")[0] + "/")
     folder = next((each for each in folders if any(k.startswith(each) for k in known)), "")
@@ -211,8 +208,7 @@ UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Escapes line ends, terminal controls, marks of direction and invisible characters, as in `\x1b`: names come from
-    users' cards and records, and must not move a terminal's cursor."""
+    r"""Escapes line ends, terminal controls and invisible characters of names, which must not move a cursor."""
     if text.isascii() and text.isprintable():  # as nearly all texts are
         return text
     return UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

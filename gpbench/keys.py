@@ -1,5 +1,4 @@
-"""Schemas of mappings in files: keys that must or may be there, with the ranges of their values, and one check for all
-of them.  Needs no JAX."""
+"""Schemas of mappings in files: keys that must or may be there, and the ranges of their values.  No JAX."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

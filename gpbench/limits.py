@@ -1,6 +1,5 @@
 """Limits of the files that others may bring, in bytes of what a file unpacks to, compared before the content is in
-memory: a file of less than a megabyte takes less than 500 MB.  The largest records so far are a thousandth of the
-limits."""
+memory.  The largest records so far are a thousandth of them."""
 
 import os
 import stat
@@ -58,9 +57,7 @@ def opened(path: Path | str) -> BinaryIO:
 
 
 def read(path: Path | str, most: int, mend: str = "") -> bytes:
-    """Reads a regular file of limited size.  Raises ValueError: it is larger, or no regular file; OSError: it cannot be
-    read.
-    """
+    """Reads a regular file of limited size; any other one is a ValueError."""
     with opened(path) as file:
         check(os.fstat(file.fileno()).st_size, most, "the file has", mend=mend)
         return file.read()

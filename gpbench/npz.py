@@ -1,5 +1,4 @@
-"""Reading of .npz files that somebody else may have made: no pickles, no more than a limit, and one kind of error.
-Imports NumPy only when a file is opened."""
+"""Reading of .npz files that somebody else may have made: no pickles, a limit, and one kind of error."""
 
 import contextlib
 import io
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(file: Path | bytes, most: int, mend: str = "") -> "Iterator[NpzFile]":
-    """The arrays of a file by name, each of which is read when it is asked for.  Raises ValueError of one line where
-    the file or an array that is read inside cannot be read, is damaged, has Python's objects, or unpacks to more."""
+    """The arrays of a file by name, read when asked for; any fault of the file is a ValueError of one line."""
     import numpy as np
 
     try:

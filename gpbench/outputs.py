@@ -31,8 +31,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def output(path: Path) -> Iterator[IO[bytes]]:
-    """A file that the user names: complete or as it was; a link stays one, and a device or a pipe is written to.
-    Raises StorageError."""
+    """A file that the user names: complete or as it was; a link stays one, and a device or a pipe is written to."""
     try:
         is_stream = path.exists() and not path.is_file()
         with open(path, "wb") if is_stream else whole_file(Path(os.path.realpath(path))) as file:

@@ -1,5 +1,4 @@
-"""The size of a Parquet file's pages by their own headers, structures of Thrift's compact protocol: the file's footer,
-which says it too, may be forged."""
+"""The size of a Parquet file's pages by their own headers of Thrift, since the file's footer may be forged."""
 
 from typing import TYPE_CHECKING
 

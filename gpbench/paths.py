@@ -21,8 +21,7 @@ def conf_dir() -> Path:
 
 
 def yaml_files(group: str, config_dirs: Iterable[Path | str] = ()) -> dict[str, Path]:
-    """YAML files of a group by name, in alphabetical order; of files with one name that of gpbench counts.  The name of
-    one in a folder of the group's has a slash, as in "sep/table1"."""
+    """YAML files of a group by name, in order, ours before others of the name; "sep/table1" is one in a folder."""
     files: dict[str, Path] = {}
     for folder in (expanded(root) / group for root in (conf_dir(), *map(Path, config_dirs))):
         for path in folder.rglob("*.yaml"):

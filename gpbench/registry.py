@@ -1,6 +1,5 @@
-"""Names in configurations, for code that starts without JAX: those of gpbench, here kernels and likelihoods with their
-dotted paths, options, ranges and tasks, and those of users.  Classes declare their options by `setting`; a test holds
-the tables equal to them."""
+"""Names of kernels and likelihoods in configurations, for code that starts without JAX: gpbench's, with dotted paths,
+options, ranges and tasks, which a test holds equal to the classes; and those of users."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,9 +50,8 @@ class Entry:
 
 
 class Registry(dict[str, _E]):
-    """The entries of gpbench of one kind, by name, beside which users have their own: a file KIND/NAME.yaml in a folder
-    of `--config-dir`, or an entry point NAME of the group gpbench.KINDs, stands for a `_target_` and options.  The
-    folders are those that the user gives, never those that a record mentions."""
+    """The entries of gpbench of one kind, by name, beside those of users: a file KIND/NAME.yaml in a folder that the
+    user gives, or an entry point NAME of the group gpbench.KINDs, stands for a `_target_` and options."""
 
     def __init__(self, kind: str, **entries: _E):
         super().__init__(entries)
@@ -122,8 +120,7 @@ COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum
 
 @dataclass(frozen=True)
 class _Choice:
-    """A kernel or a likelihood as a configuration names it: name or dotted path, and the options that it sets; those of
-    a sum or product are its `parts`, as in the configuration."""
+    """A kernel or a likelihood as a configuration names it, with its options; of a sum or product its `parts`."""
 
     name: str
     options: Mapping[str, Any]
@@ -141,9 +138,7 @@ def name_and_options(value: Any) -> tuple[Any, Any]:
 
 
 def read(kind: str, value: Any, task: str | None = None) -> _Choice:
-    """The choice that a value of the configuration makes, with options in their ranges; those of a user's class are
-    checked where it is imported.  Raises ConfigError: an unknown name or option, or a value that it cannot have.
-    """
+    """The choice that a value of the configuration makes, with options in their ranges, but of a user's class."""
     name, options = _split(kind, value)
     table = KINDS[kind]
     name = next((known for known, entry in table.items() if entry.path == name), name)
@@ -190,15 +185,9 @@ def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapp
 
 
 def check_family(
-    kind: str,
-    value: Any,
-    accepted: Sequence[str] | None,
-    subject: str,
-    hint: Callable[[str, str], str] = lambda kind, family: "",
+    kind: str, value: Any, accepted: Sequence[str] | None, owner: str, hint: Callable[[str, str], str] = lambda *_: ""
 ) -> None:
-    """Raises ConfigError for a kernel or a likelihood of another family of gpbench's than a method declares, and for a
-    kernel of some inputs where families are restricted.  Of other families the method decides when training begins.
-    """
+    """Raises ConfigError for a kernel or a likelihood, or one of some inputs, that the method does not declare."""
     if accepted is None:
         return
     value, options = name_and_options(value)
@@ -209,10 +198,8 @@ def check_family(
     if isinstance(family, str) and family in KINDS[kind]:
         needed = either(name.replace("_", " ") for name in accepted)
         description = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
-        raise ConfigError(
-            f"{subject} needs a {needed} {kind}, not {description}: choose method.{kind}={either(accepted)}"
-            f"{hint(kind, family)}"
-        )
+        mend = f"choose method.{kind}={either(accepted)}{hint(kind, family)}"
+        raise ConfigError(f"{owner} needs a {needed} {kind}, not {description}: {mend}")
 
 
 def options_of(cls: type) -> dict[str, Words | Range]:
@@ -230,12 +217,10 @@ def load_class(kind: str, name: str, base: type) -> Any:
     """The class of a name of gpbench, or of a dotted path."""
     cls = load(kind, name, base)
     absent = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+    is_subclass = isinstance(cls, type) and issubclass(cls, base)
     refuse(
         f"{kind} {name}",
-        (
-            not (isinstance(cls, type) and issubclass(cls, base)),
-            f": must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}",
-        ),
+        (not is_subclass, f": must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}"),
         (absent, f" lacks {absent}; see docs/how-to/own_{kind}.md"),
     )
     return cls

@@ -1,5 +1,4 @@
-"""Settings of JAX, made before it is imported, and facts about the machine that JAX knows.  JAX and XLA read most of
-them from the environment, once; a variable the user has set is never changed."""
+"""Settings of JAX, made before it is imported and never over the user's, and facts about the machine."""
 
 import os
 import platform
@@ -38,13 +37,8 @@ def refuse_fork() -> None:
 def configure(
     *, device: str | None = None, memory_fraction: float | None = None, devices: int = 1, cores: int | None = None
 ) -> None:
-    """Set up this process for JAX; call it before anything imports JAX.
-
-    float64 is available: float32 runs ask for their dtype where it matters, and their products are then float32 and not
-    a GPU's shorter TF32; `start` makes sure of that whatever the environment says.  Compiled programs are kept from
-    process to process in `paths.cache_dir()`, small and quick ones too.  Raises ConfigError: another device; XLA_FLAGS
-    that cannot be extended; as for `refuse_fork` and `require_cores`.
-    """
+    """Sets up this process for JAX, before anything imports it.  float64 is available, and float32 products are not a
+    GPU's shorter TF32.  Compiled programs are kept in `paths.cache_dir()`, small and quick ones too."""
     global _settings
     refuse_fork()
     if "jax" not in sys.modules:
@@ -111,8 +105,7 @@ def can_configure(device: str | None, devices: int) -> bool:
 
 
 def start(device: str | None = None, *, joins: bool = False) -> tuple[int, int]:
-    """Imports JAX and starts its backend, with the arithmetic that records stand for; call it after `configure`.  The
-    index of this process among those that join, from 0, and their number."""
+    """Imports JAX and starts its backend, after `configure`; index and number of this process among those that join."""
     import_jax()
     import jax
 
@@ -154,9 +147,7 @@ def require_float64(device: str | None = None) -> None:
 
 
 def peers() -> tuple[str, int, int] | None:
-    """Address of the first process of this run, index of this one, and their number, by the variable
-    GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER; None where it is not set.  Raises ConfigError: it cannot be read.
-    """
+    """Address, index and number of GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER, by which processes of a run join, if set."""
     if not (setting := os.environ.get("GPBENCH_PEERS")):
         return None
     match = re.fullmatch(r"([^,]*:[^,]*),(\d+),(\d+)", setting)
@@ -166,8 +157,7 @@ def peers() -> tuple[str, int, int] | None:
 
 
 def join() -> None:
-    """Joins the processes that compute together: those of GPBENCH_PEERS, else those of a cluster (Slurm, Open MPI,
-    Kubernetes).  Call it after `configure` and before anything else of JAX.  Raises ConfigError: there are none."""
+    """Joins the processes of GPBENCH_PEERS or of a cluster, after `configure` and before anything else of JAX."""
     import jax
 
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM for itself

@@ -1,5 +1,4 @@
-"""One declaration for each setting, at the field of the class that has it: default, admissible values, meaning.  The
-check of a command line and the page of settings are made from it.  Needs no JAX."""
+"""One declaration for each setting, at the field of the class that has it: default, range, meaning.  No JAX."""
 
 import dataclasses
 import math
@@ -83,14 +82,6 @@ def _is_named(value: Any) -> bool:
     return value is not None and not isinstance(value, Real | list | tuple)
 
 
-def _is_percentage(value: Any) -> bool:
-    return percentage(value) is not None
-
-
-def _is_units(value: Any) -> bool:
-    return value == "inputs" or (is_whole(value) and value >= 1)
-
-
 def _are_components(value: Any) -> bool:
     return value in ("univariate", "all", None) or isinstance(value, list | tuple)
 
@@ -100,7 +91,9 @@ LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with p
 WORDS: Mapping[str, Range] = {
     "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
     "rows": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
-    "units": Range(_is_units, "a whole number from 1, or inputs"),
+    "units": Range(
+        lambda value: value == "inputs" or (is_whole(value) and value >= 1), "a whole number from 1, or inputs"
+    ),
     "several rows": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "several": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "whole": Range(lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
@@ -112,7 +105,9 @@ WORDS: Mapping[str, Range] = {
     "fraction": Range(lambda value: is_number(value) and 0 < value <= 1, "a number above 0 and up to 1"),
     "share": Range(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "below_one": Range(lambda value: is_number(value) and 0 <= value < 1, "a number from 0 and below 1"),
-    "percentage": Range(_is_percentage, 'a share with a least number, as "15%, at least 200"'),
+    "percentage": Range(
+        lambda value: percentage(value) is not None, 'a share with a least number, as "15%, at least 200"'
+    ),
     "flag": Range(lambda value: isinstance(value, bool), "true or false"),
     "text": Range(lambda value: isinstance(value, str), "a text"),
     "null": Range(lambda value: value is None, "null"),

@@ -1,6 +1,5 @@
-"""Dotted paths in configurations, and the objects that they name: the one place where a name becomes code.  The folders
-are those that the user gave to this process (`add_folders`), so that no record or card of somebody else's can name code
-that the user has not chosen."""
+"""Dotted paths in configurations, and the objects that they name: the one place where a name becomes code, of folders
+that the user gave to this process (`add_folders`) alone."""
 
 import importlib
 import importlib.util
@@ -27,8 +26,7 @@ _folders: list[Path] = []
 
 
 def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
-    """The absolute paths of these folders of the user's, whose modules become importable and allowed as targets.
-    Raises ConfigError for one that is not there."""
+    """The absolute paths of these folders of the user's, whose modules become importable and allowed as targets."""
     absolute = [paths.expanded(folder).resolve() for folder in folders]
     for folder in absolute:
         require(folder.is_dir(), f"--config-dir {folder}: no such folder", ConfigError)
@@ -54,9 +52,7 @@ def resolve(path: str) -> Any:
 
 
 def load(path: Any, subject: str, base: type | None = None) -> Any:
-    """The object that a `_target_` names, not called; the caller checks what it is before it is called.  Raises
-    ConfigError: the path leads where no target may, or the object cannot be imported.
-    """
+    """The object that a `_target_` names, not called; the caller checks what it is before it is called."""
     check_path(path, subject)
     is_allowed = _is_allowed(path) or _is_named(path)
     top = path.partition(".")[0]

@@ -27,8 +27,7 @@ _OPENERS = re.compile(r"[\[{&]|[-?] ")
 
 @cache
 def loader(*, fast: bool = True) -> Any:
-    """Loader class for PyYAML's functions: mappings, lists, texts, numbers and null alone.  It differs from PyYAML's
-    own as OmegaConf's does: 1e-5 is a number, a date is a text, and a key stands once."""
+    """Loader class for PyYAML: plain data, in which 1e-5 is a number, a date is a text, and a key stands once."""
     import yaml
 
     scalars = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")}
@@ -58,9 +57,7 @@ def loader(*, fast: bool = True) -> Any:
 
 
 def load(text: str | bytes) -> Any:
-    """Parses one document.  Raises yaml.YAMLError: It is no YAML; ValueError: its bytes are no text, or it is nested
-    too deep or too large with its aliases.
-    """
+    """Parses one document.  Raises yaml.YAMLError, or ValueError where it is no text, too deep or too large."""
     import yaml
 
     text = text.decode() if isinstance(text, bytes) else text
@@ -93,9 +90,7 @@ def _check_size(text: str) -> None:
 
 
 def read(path: Path) -> Any:
-    """Parses the document in a file.  Raises ConfigError: it is not YAML in UTF-8, no regular file, or larger than
-    `limits.YAML`.
-    """
+    """Parses the document in a file.  Raises ConfigError where it is no YAML, no file, or too large."""
     import yaml
 
     try:

@@ -212,7 +212,7 @@ def _planned(
 ) -> Sequence[tuple[Experiment, str, Sequence[Cell]]]:
     """An experiment's recorded presets, or its quick one where nothing is recorded."""
     recorded = recorded_presets(experiment, by_id, planner)
-    return recorded or [(experiment, "quick", plan(experiment, "quick", (), by_id, planner))]
+    return recorded or [(experiment, "quick", plan(experiment, "quick", planner, by_id))]
 
 
 def _row(

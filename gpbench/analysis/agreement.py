@@ -39,8 +39,7 @@ def _has_other_kernel(entry: Entry) -> bool:
 
 
 def outcome(entry: Entry) -> str:
-    """How an entry compares with the printed value: "equal" within two joint standard errors, else "better" or "worse"
-    than a target, "different" from what is none; "" without a value or an error."""
+    """How it compares: "equal" within two joint standard errors, "better", "worse" or "different"; "" without both."""
     if entry.delta_se is None or entry.published is None:
         return ""
     if abs(entry.delta_se) <= BAND:
@@ -51,8 +50,7 @@ def outcome(entry: Entry) -> str:
 
 
 def rivals_meet(target: Entry, entries: Sequence[Entry]) -> list[bool]:
-    """Whether each value of another method, size or setting, held out on the same rows, meets the printed number of a
-    target: it lies in the target's own band or on the better side of it, so that no rival meets one by a wide error."""
+    """Whether each other value on the same rows is in the band of a target's number, or on its better side."""
     rows_of = lambda e: (e.metric, e.cell.dataset, e.cell.output, e.cell.data_key)
     same = [e for e in entries if e.mean is not None and e.cell.held_out and e.cell.dataset == target.cell.dataset]
     by_cell = {e.cell.records[0].cell: e for e in reversed(same) if rows_of(e) == rows_of(target)}

@@ -18,10 +18,8 @@ _Rows = Sequence[Mapping[str, object]]
 
 
 def answer(experiment: Experiment, rows: _Rows) -> str:
-    """The sentences of its file with their numbers; "" where one has no rows.  Conditions select rows, each
-    KEY=PATTERN|PATTERN of a key of the rows.  `{B}` is the number of rows that B selects; `{A of B}` those of these
-    that A selects too, as "30 of 36", or their values of a key A.  Raises ConfigError: an unknown key, or a word that
-    no row of the experiment can have."""
+    """The sentences of its file with their numbers; "" where one has no rows.  Conditions KEY=PATTERN|PATTERN select
+    rows: `{B}` is the number of those of B, `{A of B}` "30 of 36" of them, or their values of a key A."""
     expressions, known = _EXPRESSION.findall(experiment.answer), _words(experiment, rows)
     for expression in expressions:
         value, _, base = expression.rpartition(" of ")

@@ -109,9 +109,7 @@ def is_held_out(record: Record) -> bool:
 
 
 def best_methods(records: Iterable[Record], metric: str, seconds: float | None = None) -> BestMethods:
-    """Compares the methods of records, which have one task and one protocol, as the module describes.  Raises
-    AbsentError: no data set has two methods with the metric; ConfigError: neither a lower nor a higher value of the
-    metric is better."""
+    """Compares the methods of records, which have one task and one protocol, as the module describes."""
     usable = [record for record in records if is_held_out(record)]
     direction = ranking_direction(metric, usable)
     cells = with_metric(group_runs(usable), metric)
@@ -136,9 +134,8 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
     ranked = [m for m in methods if m not in unranked]
     splits = {d: shared for d in datasets if (shared := common_splits(compared.values[d][m] for m in ranked))}
     if len(ranked) < 2 or not splits:
-        raise AbsentError(
-            f"fewer than two methods have {metric} on common splits of {', '.join(datasets)}; choose other data"
-        )
+        common_to = f"on common splits of {', '.join(datasets)}"
+        raise AbsentError(f"fewer than two methods have {metric} {common_to}; choose other data")
     left_out |= dict.fromkeys((d for d in datasets if d not in splits), "no split in common")
     means = tests.rounded(compared.means(splits, ranked))
     average = tests.average_ranks(means if direction == "lower" else -means).mean(axis=0)
@@ -162,17 +159,13 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
 
 
 def _reason(
-    compared: Comparison,
-    method: str,
-    datasets: Sequence[str],
-    counting: Mapping[str, Sequence[str]],
-    seconds: float | None,
+    compared: Comparison, method: str, sets: Sequence[str], counting: Mapping[str, Sequence[str]], seconds: float | None
 ) -> str:
     """Why a method is not ranked; "" where it is."""
-    if absent := [d for d in datasets if (d, method) not in compared.cells]:
+    if absent := [d for d in sets if (d, method) not in compared.cells]:
         return "not run on " + ", ".join(absent)
-    cells, values = {d: compared.cells[d, method] for d in datasets}, compared.values
-    if few := [d for d in datasets if method not in counting[d]]:
+    cells, values = {d: compared.cells[d, method] for d in sets}, compared.values
+    if few := [d for d in sets if method not in counting[d]]:
         counts = [f"{len(values[d].get(method, ()))} of {max(map(len, values[d].values()))}" for d in few]
         diverged = [f", {cells[d].diverged} diverged" if cells[d].diverged else "" for d in few]
         return "too few splits of " + ", ".join(f"{d} ({n}{lost})" for d, n, lost in zip(few, counts, diverged))

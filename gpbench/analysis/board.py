@@ -19,21 +19,15 @@ from gpbench.errors import ConfigError
 
 FEWEST = 6
 """Data sets that two methods must share before a claim about them: of fewer, all of one sign have p above 5 %."""
-_PRIOR_MOST = 3
-"""Largest prior degrees of freedom, in data sets."""
-_CLIP = 1.0
-"""Gain beyond which it counts no more, in nats or of a log ratio; a lost run has lost as much."""
-_DRAWS, _SEED = 200, 60
-"""Number of times that a third of the data sets is left out, and the seed of the draws."""
-_DIGITS = 12
-"""Decimal places of variances: those of differences that are all equal are 0, and no rounding error."""
+_PRIOR_MOST = 3  # largest prior degrees of freedom, in data sets
+_CLIP = 1.0  # gain beyond which it counts no more, in nats or of a log ratio; a lost run has lost as much
+_DRAWS, _SEED = 200, 60  # number of times that a third of the data sets is left out, and the seed of the draws
+_DIGITS = 12  # decimal places of variances: those of differences that are all equal are 0, and no rounding error
 
 
 def outcomes(losses: Float[ndarray, "K D"], absolute: float, relative: float = 0.0) -> Float[ndarray, "K K D"]:
-    """What i wins against k on each data set: 1 for a win, 1/2 for a tie, 0 for a loss, NaN where one of them is NaN.
-
-    Of the losses less is better.  Those that differ by at most `absolute`, or this share of the smaller one, tie; a
-    lost run, infinite, loses, and ties with a lost one."""
+    """What i wins against k on each data set: 1, 1/2 for a tie or 0; NaN where one of them is NaN.  Losses that differ
+    by at most `absolute`, or this share of the smaller one, tie; infinite ones are of lost runs."""
     i, k = losses[:, None], losses[None]
     with np.errstate(invalid="ignore"):  # infinity less infinity, a tie
         difference = k - i
@@ -181,8 +175,8 @@ class Board:
 
 
 def moments(variances: Float[ndarray, " P"], degrees: Float[ndarray, " P"] | float, most: float) -> tuple[float, float]:
-    """Prior degrees of freedom d0, at most `most`, and variance s0 of sample variances s0 F(degrees, d0), by the
-    moments of their logarithms (Smyth 2004, section 6.2).  Variances of 0 have no logarithm, and are left out."""
+    """Prior degrees of freedom d0, at most `most`, and variance s0 of sample variances (Smyth 2004, section 6.2)."""
+    from scipy.optimize import brentq
     from scipy.special import digamma, polygamma
 
     half = np.broadcast_to(degrees, variances.shape)[variances > 0] / 2
@@ -190,22 +184,10 @@ def moments(variances: Float[ndarray, " P"], degrees: Float[ndarray, " P"] | flo
     if len(e) < 2:
         return 0.0, 0.0
     rest = float(e.var(ddof=1) - polygamma(1, half).mean())
-    d0 = min(most, 2.0 * inverse_trigamma(rest)) if rest > 0 else most
+    d0 = most  # or twice the x whose trigamma function is `rest`, which is above 1 / x
+    if rest > polygamma(1, most / 2):
+        d0 = 2.0 * brentq(lambda x: polygamma(1, x) - rest, 1.0 / rest, most / 2)
     return d0, float(np.exp(e.mean() + digamma(d0 / 2) - np.log(d0 / 2)))
-
-
-def inverse_trigamma(value: float) -> float:
-    """The x > 0 whose trigamma function is `value`, by Newton's method on 1 / trigamma, which is nearly linear."""
-    from scipy.special import polygamma
-
-    x = 0.5 + 1.0 / value
-    for _ in range(50):
-        trigamma = float(polygamma(1, x))
-        step = trigamma * (1.0 - trigamma / value) / float(polygamma(2, x))
-        x += step
-        if abs(step) < 1e-10 * x:
-            break
-    return x
 
 
 class Interval(NamedTuple):

@@ -1,6 +1,5 @@
-"""Cells of a table: runs of one configuration on one data set, their means over splits, and caveats.
-
-A cell never mixes configurations.  Diverged runs, and those for which a metric does not exist, are in no mean of it."""
+"""Cells of a table: runs of one configuration on one data set, their means over splits without diverged runs, and
+caveats."""
 
 import functools
 import math
@@ -193,9 +192,7 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 
 
 def entry(cell: CellRuns, metric: str) -> Entry:
-    """A cell by one metric: the mean over seeds, then mean and standard error over splits; and the error over the test
-    rows of the only split with a value.  Seeds are of the same test rows: the error of their mean is at most the mean
-    of their errors, which is taken."""
+    """A cell by one metric: mean and standard error over splits of means over seeds; of one split over test rows."""
     entry = summarise(cell, metric, by_split(cell, metric), cell.diverged)
     finished = [record for record in cell.records if _value(record, metric) is not None and not record.diverged]
     errors = [(record.row_stderr or {}).get(metric) for record in finished]
@@ -207,8 +204,7 @@ def entry(cell: CellRuns, metric: str) -> Entry:
 def by_split(
     cell: CellRuns, metric: str, value_of: Callable[[Record], float | None] | None = None
 ) -> Mapping[int, float]:
-    """The metric by split, averaged over seeds, without diverged runs and those for which it does not exist; `value_of`
-    gives one that records do not have."""
+    """The metric by split, averaged over the seeds that have one; `value_of` gives one that records do not have."""
     if metric not in cell.known:
         value_of = value_of or functools.partial(_value, metric=metric)
         pairs = ((record.split, value_of(record)) for record in cell.records if not record.diverged)
@@ -232,8 +228,7 @@ def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
 
 
 def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
-    """The setting and the fields that differ within the selection.  Cells of the same label are told apart by their
-    rows, or else by age: records do not say in which default they differ."""
+    """The setting and the fields that differ within the selection; equal labels get their rows, or their age."""
     labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
     namesakes = gather(((r.dataset, r.output, r.method, labels[key]), key) for key, r in firsts.items())
     for keys in namesakes.values():

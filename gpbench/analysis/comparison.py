@@ -1,5 +1,4 @@
-"""Methods side by side on data sets: the values that ranks, tests and the best methods are made of; names of their
-settings, and the main one of each method."""
+"""Methods side by side on data sets: the values behind ranks and tests, names of settings, and main ones."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from numpy import ndarray
 
 from gpbench.analysis.cells import CellRuns, by_split
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
+from gpbench.analysis.statistics import TTest, largest_ratio, paired_t_test
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.absences import absence, absences
 from gpbench.records.record import Record
@@ -52,11 +51,6 @@ class Comparison:
         """The methods with a value, in the order in which they come."""
         return list(dict.fromkeys(method for row in self.values.values() for method in row))
 
-    def pairs(self, dataset: str, a: str, b: str, splits: Sequence[int] | None = None) -> list[tuple[float, float]]:
-        """The values of both methods on these splits, by default on those that both have."""
-        of_a, of_b = (self.values[dataset].get(method, {}) for method in (a, b))
-        return [(of_a[k], of_b[k]) for k in (common_splits([of_a, of_b]) if splits is None else splits)]
-
     @cached_property
     def diverged(self) -> dict[tuple[str, str], int]:
         """The numbers of diverged runs by data set and method, where there are any."""
@@ -77,7 +71,8 @@ class Comparison:
         """The corrected t test of the differences a - b on these splits; `ratio` is by default the larger of both."""
         if ratio is None:
             ratio = largest_ratio([self.cells[dataset, a].ratio, self.cells[dataset, b].ratio])
-        return paired_t_test([x - y for x, y in self.pairs(dataset, a, b, splits)], ratio)
+        of_a, of_b = (self.values[dataset][method] for method in (a, b))
+        return paired_t_test([of_a[k] - of_b[k] for k in splits], ratio)
 
 
 RULE = (
@@ -157,8 +152,7 @@ def method_of(cell: CellRuns) -> tuple[str, str]:
 
 
 def row_names(cells: Sequence[CellRuns]) -> list[str]:
-    """The row of each cell in a ranking: data set, split set where the data set has several, output, and the start of
-    the checksum where there are several versions of these rows, whose splits are of other rows."""
+    """The row of each cell in a ranking: data set, and split set, output or checksum where there are several."""
     sets = gather((cell.dataset, cell.split_set) for cell in cells)
     versions = gather(((cell.dataset, cell.split_set, cell.output), cell.data_key[1]) for cell in cells)
     names = []

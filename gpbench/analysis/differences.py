@@ -1,5 +1,4 @@
-"""Paired differences of two methods, settings, protocols, presets, precisions or commits, on the splits that both
-have; and their sheet."""
+"""Paired differences of two methods, settings, protocols, presets, precisions or commits, and their sheet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -91,9 +90,7 @@ class Difference:
 def paired_differences(
     a: Side, b: Side, records: Sequence[Record], metric: str
 ) -> tuple[list[Difference], list[CellRuns]]:
-    """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.  Settings
-    that both sides have are paired; the only setting of one side is paired with all of the other.  Raises ConfigError:
-    no pair has a common split; the message has the reason."""
+    """The differences of cells that differ in the side alone, by setting where both have it; the cells without."""
     contexts: _Contexts = {}
     for k, side in enumerate((a, b)):
         for cell in group_runs((r for r in records if side.includes(r)), by_preset=a.kind == "preset"):
@@ -153,10 +150,8 @@ def _difference(a: CellRuns, b: CellRuns, metric: str) -> Difference | None:
 def note(differences: Sequence[Difference]) -> str:
     """The foot that says how differences are tested."""
     factor, source = correction(record for d in differences for record in d.records)
-    return (
-        "mean of the paired differences over n splits, with the 95 % interval and two-sided p of the corrected"
-        f" resampled t test ({source}): variance times {factor}, n - 1 degrees of freedom"
-    )
+    test = f"corrected resampled t test ({source}): variance times {factor}, n - 1 degrees of freedom"
+    return f"mean of the paired differences over n splits, with the 95 % interval and two-sided p of the {test}"
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:

@@ -1,5 +1,4 @@
-"""The table of an experiment: blocks of entries by row and column, beside the values that the paper prints; and that of
-its missing runs."""
+"""The table of an experiment, beside the values that the paper prints; and that of its missing runs."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,8 +88,7 @@ def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
-    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.  Where rows are outputs,
-    a block ends with rows of mean and standard deviation over them.  Raises ConfigError: two cells are at one place."""
+    """The blocks of an experiment's table; where rows are outputs, one ends with mean and deviation over them."""
     layout, records = experiment.table, [record for cell in planned for record in cell.records]
     options = layout.get("printed", {}).items()  # the values of some keys that the paper ran
     ran = {key: [*map(text, values if isinstance(values, list) else [values])] for key, values in options}
@@ -146,10 +144,8 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
         if column in row:
             keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
             varying = [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
-            raise ConfigError(
-                f"{experiment.id}: {name} {column}: two cells of the table are at one place; put"
-                f" {' or '.join(varying)} into its blocks, columns or label"
-            )
+            mend = f"put {' or '.join(varying)} into its blocks, columns or label"
+            raise ConfigError(f"{experiment.id}: {name} {column}: two cells of the table are at one place; {mend}")
         setting = cell.records[0].setting if cell.records else block
         row[column] = CellRuns(
             dataset=cell.dataset,
@@ -167,8 +163,7 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
 def _combined(
     rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], **published_under: Any
 ) -> dict[str, Entry]:
-    """A statistic of each column over the rows, on the splits that all rows have; no value where the column lacks a
-    row.  The published value is that of another name of the data set or the output."""
+    """A statistic of each column over the rows, on the splits that all rows have; none where a row lacks it."""
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
         cells = [row[column] for row in rows.values() if column in row]

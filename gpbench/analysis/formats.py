@@ -52,14 +52,12 @@ _NAMES = {"terminal": "plain text", "csv": "CSV", "md": "Markdown", "latex": "La
 
 
 def format_of(out: Path | None, choice: str | None = None, others: Iterable[str] = ()) -> str:
-    """The format that is chosen, or that the ending of a file names; "terminal" without an ending, and without a file.
-    Raises ConfigError: the ending names no format, or another one than the chosen."""
+    """The format that is chosen, or that the ending of a file names; "terminal" without an ending or a file."""
     ending = out.suffix.lower() if out else ""
     format = _ENDINGS.get(ending, "" if ending else "terminal")
     if choice and format not in ("", choice, "terminal"):  # a .txt may hold any of them
-        raise ConfigError(
-            f"--out {out} is {_NAMES[format]} and --format {choice} is {_NAMES[choice]}: leave one of them out"
-        )
+        both = f"--out {out} is {_NAMES[format]} and --format {choice} is {_NAMES[choice]}"
+        raise ConfigError(f"{both}: leave one of them out")
     if not choice and not format:
         endings = ", ".join([*_ENDINGS, *others])
         raise ConfigError(f"--out {out}: the ending says the form: {endings}; or choose one by --format")

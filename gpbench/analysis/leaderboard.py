@@ -256,8 +256,7 @@ def board_of(
     *,
     planned: Mapping[str, str] | None = None,
 ) -> BoardRuns:
-    """The board of recorded runs on all data sets, or on these with their split.  Raises AbsentError: there are none;
-    `SoleMethodError`: of no two methods on a common data set."""
+    """The board of recorded runs on all data sets, or on these with their split."""
     splits, words = division.datasets() if splits is None else splits, f"the {division.name} board"
     runs = eligible(records, splits)
     require(runs, f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some", AbsentError)
@@ -268,18 +267,15 @@ def board_of(
     counts = Counter(method for method, dataset in board.runs if dataset in board.datasets)
     unranked = {name: n - counts[name] for name, n in board.expected.items() if counts[name] < n}
     if len(board.methods) - len(unranked) < 2:
-        raise SoleMethodError(
-            f"{words} has no two methods with all of the same data sets; there is {', '.join(board.methods)}:"
-            " --with-shipped reads the shipped runs too"
-        )
+        sole = f"no two methods with all of the same data sets; there is {', '.join(board.methods)}"
+        raise SoleMethodError(f"{words} has {sole}: --with-shipped reads the shipped runs too")
     # those that left out sets of their choice would be compared on others
     rest = {key: r for key, r in board.runs.items() if key[1] in board.datasets and key[0] not in unranked}
     return replace(board, runs=rest, unranked=unranked | lacking)
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
-    """The names of methods by the ids of their runs: of planned runs that of their job, as a setting may depend on the
-    data set; of others that of their method, with the setting where several would have it."""
+    """The names of methods by the ids of their runs: of planned runs that of their job."""
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
     settings = {id: terms(r.setting) for id, r in others.items()}

@@ -7,13 +7,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis import leaderboard_sets as sets
 from gpbench.analysis.board import FEWEST, Board, Interval, correlation, mean, stability
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.leaderboard import LIMIT, Against, BoardRuns, lost
-from gpbench.analysis.printing import counted
+from gpbench.analysis.printing import counted, number
 from gpbench.analysis.provenance import facts_of, imported_note, run_facts
-from gpbench.analysis.sheets import Grid, Sheet, Text
+from gpbench.analysis.sheets import Grid, Sheet, Text, parts
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.records.absences import FAULT, LARGE, LATE
@@ -24,8 +23,7 @@ _SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
 
 
 def sheet(runs: BoardRuns, *, whole: bool = False) -> Sheet:
-    """The sheet of a board: methods by the share of others that they beat, and beside its reference; the whole one has
-    the second reference, the pairs that are decided, and every data set too."""
+    """The sheet of a board; the whole one has a second reference, the decided pairs and every data set too."""
     board, metric = runs.board, runs.division.measures[0].metric
     K, best = len(runs.methods), [runs.methods[k] for k in board.order if board.may_be_best[k]]
     decided = f"{board.better.sum()} of {counted(K * (K - 1) // 2, 'pair')} of {K} methods are decided"
@@ -37,7 +35,9 @@ def sheet(runs: BoardRuns, *, whole: bool = False) -> Sheet:
         [f"May be the best: {', '.join(best)}."],
         ["best" if may else "" for may in board.may_be_best],
         {"best": "may be the best" + ("; of a data set the best value" if whole else "")},
-        details=[_beside_grid(runs, board.order, r) for r in runs.references[1:2]] + sets.grids(runs) if whole else [],
+        details=[_beside_grid(runs, board.order, r) for r in runs.references[1:2]] + _detail_grids(runs)
+        if whole
+        else [],
     )
 
 
@@ -107,10 +107,8 @@ def _beside(runs: BoardRuns, pair: Against, reference: str) -> Iterator[str]:
     """The lines of the numbers of a method beside the reference, and of the data sets that it wins and loses."""
     first, second = (measure.metric for measure in runs.division.measures[:2])
     chance, gain, ratio = _numbers(pair)
-    yield (
-        f"Against {reference}: chance to win on a new data set {chance}; mean gain in log density {gain} nats a row;"
-        f" {second} {ratio} times as large."
-    )
+    numbers = f"chance to win on a new data set {chance}; mean gain in log density {gain} nats a row"
+    yield f"Against {reference}: {numbers}; {second} {ratio} times as large."
     words = {"wins on": pair.won, "loses on": pair.lost, "ties on": pair.tied}
     some = [f"{word} {', '.join(sets)}" for word, sets in words.items() if sets]
     yield f"By {first} it {'; '.join(some)}."
@@ -132,10 +130,10 @@ def _share(mean: float, stderr: float) -> str:
 
 def _losses(runs: BoardRuns, methods: Sequence[str] = ()) -> str:
     """The numbers of lost runs by reason, and the methods that lack runs, in a line."""
-    parts = _lost_of(runs, methods or runs.methods, {})
+    reasons = _lost_of(runs, methods or runs.methods, {})
     count = sum(runs.expected[name] for name in methods or runs.methods)
     first, absent = runs.division.measures[0].metric, ", ".join(f"{name} ({n})" for name, n in runs.unranked.items())
-    line = f"{'Its runs' if methods else 'Runs'}: {count}" + (f", of these {parts}" if parts else "") + "."
+    line = f"{'Its runs' if methods else 'Runs'}: {count}" + (f", of these {reasons}" if reasons else "") + "."
     return line + (f" Without a place, for runs that were not made or have no {first}: {absent}." if absent else "")
 
 
@@ -166,6 +164,38 @@ def _beside_grid(runs: BoardRuns, order: Sequence[int], reference: int) -> Grid:
     ]
     header = ("method", "chance to win", "mean gain in log density", f"ratio of {runs.division.measures[1].metric}")
     return Grid(f"against {runs.methods[reference]}, with 95 % intervals", header, tuple(rows))
+
+
+def _detail_grids(runs: BoardRuns) -> list[Grid]:
+    """The pairs that are decided and the data sets where a method is best and worst; values and seconds by data set."""
+    board, names, measure = runs.board, np.array(runs.methods), runs.division.measures[0]
+    of_sets, losses = Board(runs.of_sets[measure.metric]).shares, runs.array(measure.loss)
+    least = np.nanmin(losses, axis=0)
+    seconds = runs.array(lambda record: np.nan if lost(record) else record.rated_seconds)
+    words = [(names[k], ", ".join(names[board.better[k]]), *_ends(runs, of_sets[k])) for k in board.order]
+    values = [
+        (names[k], *(_value(own, measure.sign, best) for own, best in zip(losses[k], least))) for k in board.order
+    ]
+    times = [(names[k], *("" if np.isnan(s) else f"{s:.1f}" for s in seconds[k])) for k in board.order]
+    header, heading = ("method", *runs.datasets), METRICS[measure.metric].heading
+    return [
+        Grid("pairs and data sets", ("method", "better than", "best on", "worst on"), tuple(words), prose=True),
+        *parts(Grid(f"{heading} by data set", header, tuple(values))),
+        *parts(Grid("CPU seconds of runs with predictions, by data set", header, tuple(times))),
+    ]
+
+
+def _ends(runs: BoardRuns, shares: Float[ndarray, " D"]) -> list[str]:
+    """The data sets on which a method beats the most others, and the fewest."""
+    names = np.array(runs.datasets)
+    return [", ".join(names[shares == end]) for end in (np.nanmax(shares), np.nanmin(shares))]
+
+
+def _value(loss: float, sign: int, best: float) -> Text:
+    """The metric of a run, marked where no method has a better one."""
+    if np.isinf(loss):
+        return Text("lost")
+    return Text() if np.isnan(loss) else Text(number(sign * loss), "best" if loss == best else "")
 
 
 def _stability(runs: BoardRuns) -> list[str]:

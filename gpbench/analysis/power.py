@@ -50,8 +50,7 @@ def power_of(noncentrality: float, n: int) -> float:
 
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
-    """The true difference that n splits show with probability `_POWER`, in units of the metric.  The other tail, of
-    probability below 1e-6, is neglected."""
+    """The true difference that n splits show with probability `_POWER`, without the other tail, below 1e-6."""
     from scipy.special import nctdtrinc, stdtrit
 
     return _stderr(sd, n, ratio) * float(nctdtrinc(n - 1, 1 - _POWER, stdtrit(n - 1, 1 - LEVEL / 2)))
@@ -70,8 +69,7 @@ def splits_needed(difference: float, sd: float, ratio: float) -> float:
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
-    """The sheet of the power of comparisons: a line for each difference with a test.  Raises ConfigError: no difference
-    has a test."""
+    """The sheet of the power of comparisons: a line for each difference with a test."""
     powers = [(d, row) for d in differences if (row := _row(d))]
     if not powers:
         raise ConfigError(

@@ -19,8 +19,7 @@ _READABLE, _LONG = 30, 60  # A column narrower than _READABLE, of a text of more
 def aligned(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, *, rule: bool = False
 ) -> list[str]:
-    """The lines of a table of words: columns as wide as their widest cell, or narrower, where words are broken.  Where
-    columns of long texts would be too narrow, each row has lines of its own instead."""
+    """The lines of a table of words; where columns would be too narrow, each row has lines of its own."""
     names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
     widths = [*natural_widths]
@@ -71,8 +70,7 @@ def width() -> int | None:
 
 
 def print_json(value: Any) -> None:
-    """Prints JSON with an indent of two spaces, in ASCII where the terminal lacks a letter.  Raises ValueError: A
-    number is NaN or infinite, which JSON has not."""
+    """Prints JSON with an indent of two spaces, in ASCII where the terminal lacks a letter."""
     text = escape_json(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
     try:
         text.encode(sys.stdout.encoding or "utf-8")

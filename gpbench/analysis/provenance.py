@@ -1,5 +1,4 @@
-"""The facts of recorded runs: where their numbers are from, their splits, kernels and steps; and caveats of a metric's
-comparison, as footnotes."""
+"""Where the numbers of recorded runs are from, their splits, kernels and steps; and caveats, as footnotes."""
 
 import math
 from collections import Counter
@@ -55,8 +54,7 @@ def _with_counts(counts: Mapping[str, int]) -> str:
 
 
 def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
-    """A line on the properties in which the machines of these runs differ, if any, by which seconds are not
-    comparable."""
+    """A line on the properties in which the machines of these runs differ, so that seconds are not comparable."""
     machines = [*{record.id: _machine(record) for record in records}.values()]
     differing = []
     for name in dict.fromkeys(name for machine in machines for name in machine if name not in without):
@@ -67,8 +65,7 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
 
 
 def facts_of(records: Iterable[Record]) -> dict[str, str]:
-    """Facts of the runs by name; a property in which the runs differ has the number of runs of each value.  Seeds are
-    named where some are not 0."""
+    """Facts of the runs by name, where they differ with the number of runs of each value; seeds other than 0."""
     runs = [*{record.id: record for record in records}.values()]
     if not runs:
         return {}
@@ -220,8 +217,7 @@ def _doubts(record: Record) -> dict[str, bool]:
 
 
 def is_degenerate(record: Record) -> bool:
-    """Tests whether a run's bound is below that of a constant prediction.  The difference of the two log-likelihoods is
-    the logarithm of the scale of the targets."""
+    """Tests whether a run's bound, in the units of the targets, is below that of a constant prediction."""
     names = ("vlb_per_row", "test_ll", "ll_std")
     values = [value for name in names if (value := record.metrics.get(name)) is not None]
     if len(values) < len(names):

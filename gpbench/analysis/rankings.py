@@ -25,7 +25,7 @@ ALL = "all methods"
 
 
 @dataclass(frozen=True)
-class SetRanking:
+class _SetRanking:
     """The ranking of a set of methods by one metric."""
 
     methods: str  # name of the set
@@ -38,9 +38,8 @@ class SetRanking:
         return f"{self.methods} by {self.metric}"
 
 
-def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[SetRanking]:
-    """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set.  Raises
-    ConfigError: none of the rankings is possible; the message is that of the first (`ranks.rank_table`)."""
+def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[_SetRanking]:
+    """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set."""
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
     rows = {metric: selected_rows(experiment, planned, options, metric) for metric in options["metrics"]}
     results = [_set_ranking(name, of_set, metric, rows[metric]) for metric in rows for name, of_set in sets.items()]
@@ -60,13 +59,12 @@ def selected_rows(
     return {dataset: {name: row[name] for name in row if name in names} for dataset, row in rows.items()}
 
 
-def shared_notes(results: Sequence[SetRanking]) -> list[str]:
-    """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
-    that have it, unless all of them have it."""
+def shared_notes(results: Sequence[_SetRanking]) -> list[str]:
+    """The notes of these rankings without statistics, each once, after those that have it unless all do."""
     notes_of = lambda r: ranking_notes(r.ranking, statistics=False) if r.ranking else [r.problem]
     by_note = gather((note, result) for result in results for note in notes_of(result))
 
-    def names(group: Sequence[SetRanking]) -> str:
+    def names(group: Sequence[_SetRanking]) -> str:
         sets = {r.methods for r in group if all(other in group for other in results if other.methods == r.methods)}
         return ", ".join(dict.fromkeys(r.methods if r.methods in sets else r.name for r in group))
 
@@ -74,8 +72,7 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of each
-    set is marked, and those that are not significantly different from it.  Raises ConfigError: as `rankings` does."""
+    """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric."""
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
@@ -95,8 +92,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
 
 
 def ranking(cells: Sequence[CellRuns], metric: str, notes: Sequence[str] = ()) -> Ranking:
-    """Ranks the methods of these cells; each setting of a method is a method.  Raises ConfigError: as
-    `rank_table` does."""
+    """Ranks the methods of these cells; each setting of a method is a method."""
     timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
     cells = with_metric(cells, metric)
     return rank_table(Comparison.of_settings(cells, metric), [*cells_notes(cells), *notes, *timed])
@@ -104,7 +100,7 @@ def ranking(cells: Sequence[CellRuns], metric: str, notes: Sequence[str] = ()) -
 
 def _set_ranking(
     name: str, members: Sequence[str] | None, metric: str, rows: Mapping[str, Mapping[str, Entry]]
-) -> SetRanking:
+) -> _SetRanking:
     cells = {
         (entry.cell.dataset, method): entry.cell
         for row in rows.values()
@@ -119,15 +115,15 @@ def _set_ranking(
     caveats = [f"not ranked, without runs: {', '.join(others)}"] if others else []
     caveats += [LEAKED] if leaked else []
     try:
-        return SetRanking(name, metric, rank_table(compared, caveats=caveats))
+        return _SetRanking(name, metric, rank_table(compared, caveats=caveats))
     except ConfigError as error:
-        return SetRanking(name, metric, None, str(error))
+        return _SetRanking(name, metric, None, str(error))
 
 
 _STATISTICS = ("data sets", "Friedman's p", "critical difference")
 
 
-def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
+def _grid(metric: str, group: Sequence[_SetRanking]) -> Grid:
     """The average ranks by set with their marks, and the statistics of each set below."""
     ranked = [result.ranking for result in group if result.ranking]
     methods = dict.fromkeys(method for ranking in ranked for method in ranking.methods)
@@ -146,7 +142,7 @@ def _column(ranking: Ranking) -> dict[str, Text]:
     return standings | dict(zip(_STATISTICS, numbers))
 
 
-def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:
+def _rows(result: _SetRanking, ranking: Ranking) -> list[dict]:
     return [
         {
             "methods": result.methods,

@@ -1,6 +1,4 @@
-"""Average ranks of methods over data sets, with tests of their differences.
-
-J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 7 (2006), sections 3.1.3 and 3.2."""
+"""Average ranks of methods over data sets, with tests of their differences (Demšar 2006, section 3)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -49,9 +47,7 @@ class Ranking:
 
 
 def rank_table(compared: Comparison, caveats: Sequence[str] = ()) -> Ranking:
-    """Ranks methods on their means over the splits that all of them have, without data sets that lack one of the
-    methods or are not for ranking; ties share their average rank.  The tests take data sets as independent.  Raises
-    ConfigError: fewer than two methods or data sets (outputs and split sets are one), a metric without a direction."""
+    """Ranks methods on their means over the splits that all of them have; ties share their average rank."""
     metric = compared.metric
     unranked = {dataset: reason for dataset in compared.values if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
     table = {dataset: row for dataset, row in compared.values.items() if dataset not in unranked}
@@ -72,10 +68,8 @@ def rank_table(compared: Comparison, caveats: Sequence[str] = ()) -> Ranking:
     left_out += [text for dataset, text in undefined if dataset not in table]
     rows = Counter(name.partition(" ")[0] for name in splits)
     if len(rows) < 2:
-        raise ConfigError(
-            f"ranks need at least two data sets that all {len(names)} methods have; there is"
-            f" {next(iter(rows), 'none')}; `gpbench rank` ranks fewer of them with --method and --setting"
-        )
+        needed = f"at least two data sets that all {len(names)} methods have; there is {next(iter(rows), 'none')}"
+        raise ConfigError(f"ranks need {needed}; `gpbench rank` ranks fewer of them with --method and --setting")
     single = sum(len(common) == 1 for common in splits.values())
     several = ", ".join(f"{name} ({n})" for name, n in rows.items() if n > 1)
     dependent = f"outputs and split sets of one data set are not independent, which makes p too small: {several}"
@@ -139,10 +133,8 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
 def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
     """Makes the sheet of a ranking: each method with the last one below it that is not significantly different."""
     methods = ranking.methods
-    reach = [
-        methods[max((last for first, last in ranking.groups if first <= k <= last), default=k)]
-        for k in range(len(methods))
-    ]
+    last_of = lambda k: max((last for first, last in ranking.groups if first <= k <= last), default=k)
+    reach = [methods[last_of(k)] for k in range(len(methods))]
     lines = list(zip(methods, ranking.average, reach))
     grid = Grid(
         f"average rank, {ranking.metric}",

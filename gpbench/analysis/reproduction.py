@@ -59,8 +59,7 @@ class Reproduction:
 
 
 def reproductions(planned: Iterable[_PlannedCells]) -> list[Reproduction]:
-    """Every recorded entry with a published value, in the tables of these experiments.  A published number counts once:
-    at its place in the first table that has it."""
+    """Every recorded entry with a published value, each number once: in the first table that has it."""
     places = [
         (experiment.id, preset, row, column, entry)
         for experiment, preset, cells in planned
@@ -84,19 +83,16 @@ def load_reproductions(records: Sequence[Record], config_dirs: Sequence[Path] = 
     by_id = {record.id: record for record in records}
     planner = plan.Planner(config_dirs)
     experiments = [definition.read(id, config_dirs) for id in definition.names(config_dirs)]
-    return reproductions(planned for e in experiments for planned in recorded_presets(e, by_id, planner, config_dirs))
+    return reproductions(planned for e in experiments for planned in recorded_presets(e, by_id, planner))
 
 
-def recorded_presets(
-    experiment: Experiment, by_id: Mapping[str, Record], planner: plan.Planner, config_dirs: Sequence[Path] = ()
-) -> list[_PlannedCells]:
-    """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.  Quick
-    runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset."""
+def recorded_presets(experiment: Experiment, by_id: Mapping[str, Record], planner: plan.Planner) -> list[_PlannedCells]:
+    """The full preset of an experiment, and then the quick one, each where it has runs that none before it has."""
     planned: list[_PlannedCells] = []
     known: set[str] = set()
     for preset in reversed(definition.PRESETS):
         try:
-            cells = plan.plan(experiment, preset, config_dirs, by_id, planner)
+            cells = plan.plan(experiment, preset, planner, by_id)
         except GpbenchError:  # its data are not at hand, or the preset is not defined
             continue
         ids = {record.id for cell in cells for record in cell.records}

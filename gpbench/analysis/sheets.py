@@ -1,6 +1,5 @@
-"""The model of a table: grids of cells, tables behind them, notes at marks, and a list of what was run.
-
-A function of `gpbench.analysis` makes a `Sheet` from records; `gpbench.analysis.formats` writes it."""
+"""The model of a table, which `gpbench.analysis` makes from records and `gpbench.analysis.formats` writes: grids of
+cells, tables behind them, notes at marks, and a list of what was run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -70,12 +69,8 @@ class Grid:
 
     def select(self, columns: Sequence[int]) -> "Grid":
         """The grid with its first column and these others."""
-        numbers = (0, *columns)
-        return replace(
-            self,
-            header=tuple(self.header[c] for c in numbers),
-            rows=tuple(tuple(row[c] for c in numbers) for row in self.rows),
-        )
+        fewer = lambda row: tuple(row[c] for c in (0, *columns))
+        return replace(self, header=fewer(self.header), rows=tuple(map(fewer, self.rows)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +118,8 @@ class Sheet:
 
 
 def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[Grid]:
-    """Parts of a grid of numbers without empty rows and columns, small enough to be read: one for each family of
-    columns of a grid of many, or more.  A note that all cells of a part, a row or a column have is moved to its name.
-    """
+    """Parts of a grid of numbers without empty rows and columns, small enough to be read, as by families of columns.  A
+    note that all cells of a part, a row or a column have is moved to its name."""
     columns = [c for c in range(1, len(grid.header)) if any(text_of(row[c]).text for row in grid.rows)]
     if not columns:
         return []
@@ -154,8 +148,7 @@ def _even(columns: Sequence[int], most: int) -> list[Sequence[int]]:
 
 
 def _readable(grid: Grid) -> Grid:
-    """The grid without empty rows; notes that all cells of it, of a row or of a column have are at its title, or at the
-    name of the row or column."""
+    """The grid without empty rows; notes that all cells of it, of a row or of a column have are at its name."""
     full = [row for row in grid.rows if any(text_of(text).text for text in row[1:])]
     cells = [((r, c), text_of(text)) for r, row in enumerate(full) for c, text in enumerate(row) if c]
     places = {position: [*cell.notes] for position, cell in cells if cell.text}

@@ -25,8 +25,7 @@ class Side:
 
 
 def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Side, Side]:
-    """Reads the names of two sides.  Raises ConfigError: A name is unknown or ambiguous, the kinds differ, or both
-    sides have the same records."""
+    """Reads the names of two sides, which are of one kind and have different records."""
     known = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
     sides = [_sides(text, known) for text in (first, second)]
     kinds = {side.kind for several in sides for side in several}  # those of the other name, where one is unknown

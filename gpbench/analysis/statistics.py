@@ -55,8 +55,7 @@ class TTest(NamedTuple):
 
 
 def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean and its standard error, the standard deviation (with n - 1) over sqrt(n): None for one value, and where
-    a square overflows."""
+    """The mean and its standard error, with n - 1; None for one value, and where a square overflows."""
     n, mean = len(values), fmean(values)
     if n < 2:
         return mean, None
@@ -95,8 +94,7 @@ def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """The p-values of a family of tests after the step-up correction of the false discovery rate, in the same order.
-    Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, JRSS B 57 (1995), pages 289-300."""
+    """The p-values of a family of tests after Benjamini and Hochberg's correction (1995), in the same order."""
     n, order = len(p_values), np.argsort(p_values)[::-1]
     largest_first = np.array(p_values)[order] * n / np.arange(n, 0, -1)
     return [*map(float, np.minimum.accumulate(largest_first)[np.argsort(order)])]
@@ -115,8 +113,7 @@ def average_ranks(values: Float[ndarray, "N k"]) -> Float[ndarray, "N k"]:
 
 
 def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:
-    """Friedman's test that k methods have equal ranks on N data sets, corrected for ties: the chi-square statistic with
-    k - 1 degrees of freedom and its p-value; 0 and 1 where all methods tie on every data set."""
+    """Friedman's test, corrected for ties: chi-square statistic and p-value; 0 and 1 where all methods tie."""
     from scipy.special import chdtrc
 
     N, k = ranks.shape

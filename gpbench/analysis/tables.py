@@ -72,8 +72,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
 def placed_sheet(
     placed: _Placed, header: tuple[str, ...], has_few_splits: bool, remarks: Sequence[str] = (), **fields: Any
 ) -> Sheet:
-    """The sheet of entries at their places: the grids of our values in parts that can be read (`sheets.parts`), then
-    those beside the paper, with each printed value and the difference of ours from it."""
+    """The sheet of entries at their places: our values in parts that can be read, then those beside the paper."""
     entries = [*placed.values()]
     usual = _usual_splits(entries)
     one_split = {entry.n_splits for entry in entries if entry.n_splits} == {1}
@@ -226,10 +225,9 @@ def title(metric: str, records: Iterable[Record] = ()) -> str:
 
 
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
-    """Marks the entries of one row of a table: "best", "tied" with the best by the corrected t test, or "", on the
-    splits that all of them share.  Entries with few splits (`has_few`), that are not held out, or of data sets that are
-    not for ranking take no part; nothing is marked below two common splits, or where a ratio of test rows is unknown.
-    """
+    """Marks the entries of one row of a table, on the splits that all share: "best", "tied" with the best by the
+    corrected t test, or "".  Entries with few splits, not held out, or not for ranking take no part; without two common
+    splits and known ratios of test rows nothing is marked."""
     ranked = {str(k): entry for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
     ranked = {k: entry for k, entry in ranked.items() if not _few(entry, ranked.values())}
     common = common_splits(entry.values for entry in ranked.values())

@@ -1,5 +1,1 @@
-"""The functions and classes that `import gpbench` offers, beside the command line, which calls the same functions.
-
-Both take the same keys, make the same records under the same ids, and raise the same errors."""
-
-__all__ = ()
+"""The functions and classes that `import gpbench` offers; the command line calls the same functions."""

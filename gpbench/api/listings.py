@@ -27,10 +27,8 @@ _KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "
 _STATUSES = ("done", "diverged", "failed")
 _FACTS = ("task", "rows", "inputs", "title")
 _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
-_FIRST = ("nll", "rmse", "test_ll", "error")
-"""Metrics that come before the others."""
-_SHORT_ID = 8
-"""Digits of an id where the line is short; `gpbench show` takes the first digits of an id."""
+_FIRST = ("nll", "rmse", "test_ll", "error")  # metrics that come before the others
+_SHORT_ID = 8  # digits of an id where the line is short; `gpbench show` takes the first digits of an id
 
 
 class Listing(Table):
@@ -128,16 +126,12 @@ def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
 
 
 def _runs(
-    store: Store,
-    fields: Mapping[str, list[str]],
-    conditions: Sequence[str],
-    config_dirs: Sequence[Path],
-    results: Results,
+    store: Store, fields: Mapping[str, list[str]], conditions: Sequence[str], folders: Sequence[Path], results: Results
 ) -> Listing:
     """The runs with these values, and of these conditions."""
     records = store.all()
     for group, values in fields.items():
-        files = _STATUSES if group == "status" else _files(group, config_dirs)
+        files = _STATUSES if group == "status" else _files(group, folders)
         known = {*files, *(str(getattr(record, group)) for record in records)}
         for name in values:
             require_known(name, known, f"no run has {group} {name!r}")

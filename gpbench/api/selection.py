@@ -33,12 +33,6 @@ class Filters(TypedDict, total=False):
     setting: Sequence[str] | str | None
 
 
-def _settings_of(filters: Filters) -> list[str]:
-    """The settings that are asked for, of which "" is one; [] for all."""
-    settings = filters.get("setting")
-    return [settings] if isinstance(settings, str) else list(settings or ())
-
-
 def names(value: Any) -> list[str]:
     """The names, or numbers, of a list, or of a text with commas; [] for None."""
     if isinstance(value, str | Integral):
@@ -59,7 +53,8 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
             require_known(name, known, f"no run has {field} {name!r}", AbsentError)
         if values:
             records = [record for record in records if _name(record, field) in values]
-    if settings := _settings_of(filters):
+    setting = filters.get("setting")
+    if settings := [setting] if isinstance(setting, str) else list(setting or ()):  # of which "" is one
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         known = {record.setting for record in records}
         for setting, term in zip(settings, terms, strict=True):
@@ -103,9 +98,7 @@ def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
 
 
 def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:
-    """The given metric, or by default nll, or rmse for regression, among the `shared` ones where there are any.
-
-    Raises ConfigError for one that no record has."""
+    """The given metric, or by default nll, or rmse for regression, among the `shared` ones where there are any."""
     known = set(shared) or set().union(*(record.metrics for record in records))
     name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)

@@ -205,7 +205,7 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
         if not missing:
             raise
         preset = preset or definition.PRESETS[-1]
-        cells = plan.plan(experiment, preset, config_dirs)
+        cells = plan.plan(experiment, preset, plan.Planner(config_dirs))
     if missing:
         return Table(experiment_sheets.missing_runs(experiment, preset, cells))
     sheet = experiment_sheets.table(experiment, preset, cells)
@@ -264,7 +264,7 @@ def verify(
             for verdict in verdicts.judge(
                 selection.claims,  # all of them, over which p-values are corrected
                 records,
-                lambda id, preset: plan.plan(definition.read(id, config_dirs), preset, config_dirs, by_id, planner),
+                lambda id, preset: plan.plan(definition.read(id, config_dirs), preset, planner, by_id),
                 preset=preset,
                 protocol=protocol,
                 read=store.trace,

@@ -1,10 +1,10 @@
 """Training from Python: `run` is one job, `multirun` one for each combination of values; both return `Runs`."""
 
 import itertools
-import os
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from typing import Any
 
 from gpbench import runtime
@@ -26,11 +26,7 @@ _POLL_S = 0.05
 
 @checked
 def run(
-    *,
-    overrides: Iterable[str] = (),
-    config_dir: Folders = (),
-    results: str | os.PathLike[str] | None = None,
-    **keys: Any,
+    *, overrides: Iterable[str] = (), config_dir: Folders = (), results: str | PathLike[str] | None = None, **keys: Any
 ) -> Runs:
     """Trains a method on splits of a data set, scores it on the test rows and records the result.
 
@@ -100,7 +96,7 @@ def multirun(
     jobs: int = 1,
     overrides: Iterable[str] = (),
     config_dir: Folders = (),
-    results: str | os.PathLike[str] | None = None,
+    results: str | PathLike[str] | None = None,
     **keys: Any,
 ) -> Runs:
     """Trains one job for each combination of values, each in a process of its own, as `gpbench run -m` does.

@@ -2,9 +2,3 @@
 
 `definition` reads claims, `selection` selects claims and cells, `numbers` makes numbers of cells, `estimates` has their
 intervals and where these lie, `grades` grades clauses, `verdicts` claims, `sentences` and `report` write."""
-
-from gpbench import lazy
-
-__getattr__, __dir__, __all__ = lazy.attach(
-    __name__, {"grades": ("SCALE",), "selection": ("select_claims",), "verdicts": ("Verdict", "count", "judge")}
-)

@@ -241,25 +241,21 @@ def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Cl
     unnamed = [test for test in tests if not _TEST.fullmatch(test)]
     test = "a `test` that proves it, " if shipped else ""
     is_decided = len(ways) == 1 or (not ways and content.get("elsewhere"))
+    is_foreign = not shipped and ("test" in content or "shows" in content)
     refuse(
         f"{subject}: ",
-        (
-            not shipped and ("test" in content or "shows" in content),
-            "a `test` is one of gpbench's, and proves its claims alone: give `clauses`",
-        ),
+        (is_foreign, "a `test` is one of gpbench's, and proves its claims alone: give `clauses`"),
         (not is_decided, f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`"),
         ("shows" in content and "test" not in content, "`shows` is of a `test`: name it as tests/FILE.py::NAME"),
         (unnamed, f"test {''.join(unnamed[:1])}: name it as tests/FILE.py::NAME"),
     )
-    clauses = enumerate(content.get("clauses", []), 1)
+    control = content.get("control", "")
+    clauses = [{"control": control, **clause} for clause in content.get("clauses", [])]
     return Claim(
         paper=paper,
         id=id,
         experiments=_texts(content.get("experiments", [])),
-        clauses=tuple(
-            read_clause({"control": content.get("control", ""), **value}, f"{subject}, clause {k}")
-            for k, value in clauses
-        ),
+        clauses=tuple(read_clause(clause, f"{subject}, clause {k}") for k, clause in enumerate(clauses, 1)),
         any=bool(content.get("any", False)),
         tests=tests,
         shows=content.get("shows", "proved"),

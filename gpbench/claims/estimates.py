@@ -1,5 +1,4 @@
-"""Estimates of numbers with 95 % intervals and one-sided p-values; regions of numbers, and evidence for them, which is
-combined under any dependence between terms."""
+"""Estimates of numbers with 95 % intervals and p-values; regions of numbers, and combined evidence for them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -101,11 +100,9 @@ def share(clusters: Sequence[Sequence[bool]]) -> Estimate:
 
 
 def worth(clusters: Sequence[Sequence[bool]]) -> float:
-    """The number of independent trials of the same variance as the clustered ones: those divided by the design effect.
-
-    E. L. Korn and B. I. Graubard, Confidence Intervals for Proportions With Small Expected Number of Positive Counts
-    Estimated From Survey Data, Survey Methodology 24 (1998).  Clusters of trials that are all alike are worth one each.
-    """
+    """The number of independent trials of the same variance as the clustered ones, those divided by the design effect:
+    E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998).  Clusters of trials that are all alike are worth one
+    each."""
     n, m = sum(map(len, clusters)), len(clusters)
     p = sum(map(sum, clusters)) / n
     if m < 2 or p in (0, 1):
@@ -171,10 +168,9 @@ class Region(NamedTuple):
 
 
 def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:
-    """Evidence that k of the terms hold, or more: Bonferroni's test of a partial conjunction; of no terms none.
-
-    Y. Benjamini and R. Heller, Screening for Partial Conjunction Hypotheses, Biometrics 64 (2008), section 3: n - k + 1
-    times the k-th smallest p-value.  It is contradicted by n - k + 1 terms that do not hold."""
+    """Evidence that k of the terms hold, or more, by Bonferroni's test of a partial conjunction: n - k + 1 times the
+    k-th smallest p-value (Y. Benjamini and R. Heller, Biometrics 64 (2008), section 3).  It is contradicted by n - k +
+    1 terms that do not hold."""
     if not (n := len(terms)):
         return NONE
     supporting, contradicting = (sorted(term[side] for term in terms) for side in (0, 1))

@@ -1,6 +1,5 @@
-"""Grades of clauses and their scale: how many numbers lie where a clause says, and for how many the errors show it.
-
-A *cell* of a clause is a number; with a quota (`least`) the numbers against all rivals, of which the worst counts."""
+"""Grades of clauses and their scale.  A *cell* of a clause is a number; with a quota (`least`) the numbers against all
+rivals, of which the worst counts."""
 
 import math
 from collections.abc import Sequence

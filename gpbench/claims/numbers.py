@@ -1,5 +1,4 @@
-"""Numbers of a clause, one for each data set, output and value of its keys: a kind of predicate is a function from
-cells to terms, and one from the terms of a number to an estimate."""
+"""Numbers of a clause: a kind of predicate makes terms of cells, and an estimate of the terms of each number."""
 
 import itertools
 import json
@@ -35,8 +34,7 @@ class _Term(NamedTuple):
 
 
 def numbers(clause: Clause, sides: _Sides, name: str) -> list[Number]:
-    """The numbers of a clause.  Seconds are of one machine, for each data set that of most runs; those of several are
-    no number.  Raises ConfigError: several cells stand for one number, or no two are a pair."""
+    """The numbers of a clause; seconds are of one machine, for each data set that of most runs."""
     timed = clause.metric.is_of_seconds
     terms_of, estimate = _KINDS[clause.kind]
     terms_of_sides = terms_of(clause, _of_one_machine(sides) if timed else sides, name)
@@ -209,8 +207,7 @@ def _log(value: float, name: str) -> float:
 
 
 def _slope(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
-    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error, and of
-    three sizes none is known: what these lack to a line is one number, and cannot tell whether errors are equal."""
+    """The slope of a log-log line through the means of all sizes; of counts and of three sizes it has no error."""
     (term,) = terms
     points = [(_size(cell, clause, name), [*cell.values(clause.metric).values()]) for cell in term.cells]
     means = {size: fmean(values) for size, values in points if values}

@@ -24,8 +24,7 @@ _EXTRACT = "kept_extract_"  # prefix of an extract's name in a collection
 
 
 def boundary_distance(run: Arrays) -> float | None:
-    """The median distance of inducing points to the decision boundary, the midpoints between neighbours on the grid of
-    different predicted classes; None without points or without a boundary."""
+    """The median distance of inducing points to the decision boundary, on a grid; None without either of them."""
     if not {"kept_inducing", "kept_log_probs", "kept_grid"} <= run.keys() or run["kept_grid"].shape[1] != 2:
         return None
     side = round(len(run["kept_grid"]) ** 0.5)
@@ -216,8 +215,7 @@ class Quantity:
         return self.until[0] if self.until else "" if self.metric.startswith(_PREFIX) else self.metric
 
     def value(self, arrays: Arrays) -> float | None:
-        """Its value in the arrays of a run; None where they lack it.  The place of the first value beyond a level is
-        infinite without one, and None where the trace may begin after it."""
+        """Its value in the arrays of a run; None where they lack it, and infinite for a level that is never passed."""
         if self.until:
             metric, side, level = self.until
             axis, sign = {"steps": "step"}.get(self.metric, self.metric), 1 if side == "below" else -1

@@ -127,11 +127,9 @@ def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[s
 def crowded(cells: Sequence[KeyedCell], side: str, name: str) -> ConfigError:
     """The error of a side that has several cells where one number is asked for; names what sets them apart."""
     values = {key: sorted({cell.keys.get(key) or '""' for cell in cells}) for key in sorted(cells[0].keys)}
-    differing = [f"{key} ({', '.join(several)})" for key, several in values.items() if len(several) > 1]
-    return ConfigError(
-        f"{name}: {side} has {len(cells)} cells on {cells[0].keys['dataset']}, which differ in"
-        f" {', '.join(differing)}: give a value, or put the key in `each` or `pair`"
-    )
+    differing = ", ".join(f"{key} ({', '.join(several)})" for key, several in values.items() if len(several) > 1)
+    several = f"{len(cells)} cells on {cells[0].keys['dataset']}, which differ in {differing}"
+    return ConfigError(f"{name}: {side} has {several}: give a value, or put the key in `each` or `pair`")
 
 
 def listed_keys(clause: Clause) -> list[str]:

@@ -57,8 +57,7 @@ def judge(
     protocol: str | None = None,
     read: ReadArrays = lambda id: {},
 ) -> list[Verdict]:
-    """Grades claims, by runs of the full preset where these have a number, and by those of the quick one otherwise, or
-    where these alone have an error.  Raises ConfigError: an unknown experiment, method, data set or metric."""
+    """Grades claims, by runs of the full preset, or of the quick one where these alone have a number or an error."""
 
     @cache
     def all_cells() -> list[KeyedCell]:

@@ -19,8 +19,7 @@ _STORAGE = {getattr(errno, name) for name in _NAMES.split()}
 _TRAINING = {("run",), ("reproduce",), ("leaderboard", "add"), ("leaderboard", "verify")}
 """First words of the commands that train."""
 
-_LONGEST = 1500
-"""Characters of a message: a word of the user's in it may be of any length."""
+_LONGEST = 1500  # characters of a message: a word of the user's in it may be of any length
 
 
 class _LossyStream(io.FileIO):
@@ -36,10 +35,7 @@ class _LossyStream(io.FileIO):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command line (`sys.argv` by default) and returns its exit code.
-
-    A `GpbenchError` and a folder that is not writable become one line on stderr.  Any other exception is a bug and
-    keeps its traceback."""
+    """Runs one command line (`sys.argv` by default) and returns its exit code; bugs keep their traceback."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, as of some daemons
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -20,8 +20,7 @@ _SECTIONS = re.compile(r"^(?:run|data):\n(?: .*\n)*", re.MULTILINE)
 _FOLDER = re.compile(r"^(  (?:results|mirror|store): ).*\n(?:   .*\n)*", re.MULTILINE)
 """A folder in a section of a config.yaml, a long one in several lines."""
 
-_TOLERANCE = 1e-6
-"""Relative difference of the metrics of one run between machines that counts as rounding."""
+_TOLERANCE = 1e-6  # relative difference of the metrics of one run between machines that counts as rounding
 
 
 def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = False) -> Answer:

@@ -1,6 +1,4 @@
-"""`gpbench data`: lists, describes, checks, fetches and exports data sets; a function for each action.
-
-`ls` reads cards only; `info` takes the names of inputs from data that are here."""
+"""`gpbench data`: lists, describes, checks, fetches and exports data sets; a function for each action."""
 
 import contextlib
 import math
@@ -18,8 +16,7 @@ from gpbench.config.cards import split_sets
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, listed, printable, require
 
 _Card = Mapping[str, Any]
-_Described = tuple[dict[str, Any], str]
-"""What an action says of a data set, as plain data and as text."""
+_Described = tuple[dict[str, Any], str]  # what an action says of a data set, as plain data and as text
 
 
 class Places(TypedDict):

@@ -12,8 +12,7 @@ from gpbench.cli.output import Answer
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
 
-_HEADER = ("what", "state", "value", "mend")
-"""Names of the fields of a finding."""
+_HEADER = ("what", "state", "value", "mend")  # names of the fields of a finding
 
 
 class Finding(NamedTuple):

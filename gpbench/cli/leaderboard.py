@@ -22,8 +22,7 @@ from gpbench.records.plan import RunPlan
 from gpbench.records.store import latest
 from gpbench.records.unions import SHIPPED, open_stores
 
-_TEXTS = ("method=", "method.", "+method.", "run.again=")
-"""Beginnings of the words that a command line may have."""
+_TEXTS = ("method=", "method.", "+method.", "run.again=")  # beginnings of the words that a command line may have
 
 
 def add(
@@ -132,8 +131,7 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
 
 
 def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> list[list[str]]:
-    """The jobs that place a method, which these words name with its settings, the largest first, which else ran last,
-    alone.  Raises ConfigError for words of another kind, and without a method."""
+    """The jobs that place a method, which these words name with its settings; the largest first, not last and alone."""
     others = [text for text in words if not text.startswith(_TEXTS)]
     names = [text for text in words if text.startswith("method=")]
     lists = [text for text in words if "," in (value := text.partition("=")[2]) and value[0] not in "[{'\""]
@@ -164,7 +162,6 @@ def _require_others(ids: Collection[str], division: str, full: bool, stores: Seq
     records = latest(record for store in (open_stores(stores) if stores else []) for record in store.all())
     runs = eligible(records, division_of(division).datasets(not full))
     if all(record.id in ids for record in runs):
-        raise AbsentError(
-            f"no run of another method is recorded on the {division} board: --with-shipped reads those"
-            f" that ship; `gpbench reproduce gpbench/leaderboard_{division} --preset full` makes all"
-        )
+        command = f"`gpbench reproduce gpbench/leaderboard_{division} --preset full` makes all"
+        mend = f"--with-shipped reads those that ship; {command}"
+        raise AbsentError(f"no run of another method is recorded on the {division} board: {mend}")

@@ -34,8 +34,7 @@ Named = Sequence[str | Path] | None
 
 _PICTURES = (".png", ".pdf", ".svg")
 _CRATE = ".zip"
-_BESIDE = (*_PICTURES, _CRATE)
-"""Endings of files beside which the table is printed."""
+_BESIDE = (*_PICTURES, _CRATE)  # endings of files beside which the table is printed
 
 
 def results_folder(results: Named) -> Path:
@@ -58,10 +57,7 @@ def write(
     out: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Writes what --out names of a `Table`: itself, its picture, or an archive.  Prints a table or an `Answer`, unless
-    it is written, or its data as JSON.
-
-    Raises ConfigError where --out names a picture of a table that has none, or an archive of one without runs."""
+    """Writes what --out names of a `Table`: itself, its picture, or an archive; prints an answer, or JSON."""
     ending = out.suffix.lower() if out else ""
     is_beside = ending in _BESIDE
     if out and ending in _PICTURES:

@@ -24,19 +24,15 @@ if TYPE_CHECKING:
 _FLAGS = {"whole": "--all", "conditions": "--where", "division": "--division", "multirun": "-m"}
 """Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
 
+_SHIPPED = "the runs that ship with gpbench"
+
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "names": ("NAME|TABLE|all...", "data sets, or the path of a table; target=COLUMN after it writes its card"),
     "run": ("RUN", "the id of a run or its first digits (`gpbench ls runs`)"),
     "last": ("", "the latest run"),
     "config_dir": ("DIR", "a folder with files of yours"),
-    "results": (
-        "DIR",
-        'a results folder, a file of `gpbench collect`, or "shipped", the runs that ship with gpbench; may be repeated',
-    ),
-    "with_shipped": (
-        "",
-        "also read the runs that ship with gpbench; without this they are read where no own run answers",
-    ),
+    "results": ("DIR", f'a results folder, a file of `gpbench collect`, or "shipped", {_SHIPPED}; may be repeated'),
+    "with_shipped": ("", f"also read {_SHIPPED}; without this they are read where no own run answers"),
     "setting": ("TEXT", "only this setting, such as m=15%%, or '' for none; may be repeated"),
     "format": ("", "format of the table; default: that of --out FILE (.md, .tex, .csv, .html, .txt), or terminal"),
     "plain": ("", "the bare table, without title, notes and provenance"),

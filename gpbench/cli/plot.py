@@ -12,13 +12,11 @@ from gpbench.errors import AbsentError, ConfigError, StorageError, require
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
-from gpbench.records import first_answer
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
-from gpbench.records.unions import union
+from gpbench.records.unions import first_answer, union
 
-_PRINTED = "printed"
-"""Id of the figure of all recorded numbers against the printed ones."""
+_PRINTED = "printed"  # id of the figure of all recorded numbers against the printed ones
 
 
 def plot(

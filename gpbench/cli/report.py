@@ -84,15 +84,13 @@ def _boards(records: Sequence[Record], planned: Sequence[PlannedExperiment]) -> 
 def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> Iterator[PlannedExperiment]:
     """Every experiment in every preset with its records, or the problem that keeps it from being planned."""
     ours, by_id = definition.names(), {record.id: record for record in records}
-    planners: dict[tuple[Path, ...], plan.Planner] = {}
+    of_ours, of_others = plan.Planner(), plan.Planner(config_dirs)
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
-        folders = () if id in ours else tuple(config_dirs)
-        if folders not in planners:
-            planners[folders] = plan.Planner(folders)
+        planner = of_ours if id in ours else of_others
         for preset in definition.PRESETS:
             try:
-                cells = plan.plan(experiment, preset, folders, by_id, planners[folders])
+                cells = plan.plan(experiment, preset, planner, by_id)
                 yield PlannedExperiment(experiment, preset, cells)
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))

@@ -9,15 +9,13 @@ from gpbench.analysis.formats import format_of
 from gpbench.cli.output import check_place, write_sheet
 from gpbench.cli.plot import save_figures, summary
 from gpbench.config.compose import compose
-from gpbench.config.values import Run
 from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either, require
-from gpbench.experiments.definition import PRESETS, Experiment
+from gpbench.experiments.definition import PRESETS, Experiment, read
 from gpbench.experiments.definition import overrides as job_words
 from gpbench.experiments.status import Cell
 
-_OF_JOBS = ("run.", "data.")
-"""Beginnings of words that all jobs may have, whatever the experiment says."""
+_OF_JOBS = ("run.", "data.")  # beginnings of words that all jobs may have, whatever the experiment says
 
 
 def reproduce(
@@ -57,13 +55,16 @@ def reproduce(
     from gpbench.experiments import plan
     from gpbench.records.collection import open_store
     from gpbench.sweep.display import preview
+    from gpbench.sweep.jobs import Jobs
+    from gpbench.sweep.launcher import chosen_launcher
 
     shared = [*([f"run.jobs={jobs}"] if jobs is not None else []), *([_results(results)] if results else [])]
     require_once([*overrides, *shared, f"run.preset={preset}"], "")
     of_jobs = [text for text in overrides if text.startswith(_OF_JOBS)]
     settings = compose([*of_jobs, *shared], config_dir)["run"]
     store = open_store(Path(settings["results"]))
-    definition, cells = plan.load(experiment, preset, config_dir, store)
+    definition = read(experiment, config_dir)
+    cells = plan.plan(definition, preset, plan.Planner(config_dir), store)
     is_file = definition.table and not definition.pictures
     if is_file:
         format_of(out, format)  # refused before the hours of the runs
@@ -78,8 +79,13 @@ def reproduce(
         if dry_run:
             return preview(listed, config_dir)
         launchers = [text for text in overrides if text.startswith(LAUNCHER)]
-        failure = _launch(listed, settings, config_dir, launchers)
-        definition, cells = plan.load(experiment, preset, config_dir, store)
+        sweep = Jobs(config_dir, settings, *chosen_launcher(launchers, config_dir))
+        sweep.launch(listed)
+        try:
+            sweep.conclude()
+        except GpbenchError as error:  # what is recorded is shown first
+            failure = error
+        cells = plan.plan(definition, preset, plan.Planner(config_dir), store)
     if any(cell.records for cell in cells):
         try:
             if definition.table:
@@ -117,22 +123,6 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
         selected = [cell for cell in selected if key not in cell.job or cell.job[key] in values]
     require(selected, f"{' '.join(words)}: preset {preset} of {experiment.id} has none of these", ConfigError)
     return selected
-
-
-def _launch(
-    jobs: Sequence[Sequence[str]], settings: Run, folders: Sequence[Path], launchers: Sequence[str]
-) -> GpbenchError | None:
-    """Runs the jobs as a sweep does, where these words say; what went wrong, if anything, for later."""
-    from gpbench.sweep.jobs import Jobs
-    from gpbench.sweep.launcher import chosen_launcher
-
-    sweep = Jobs(folders, settings, *chosen_launcher(launchers, folders))
-    sweep.launch(jobs)
-    try:
-        sweep.conclude()
-    except GpbenchError as error:
-        return error
-    return None
 
 
 def _results(folder: Path) -> str:

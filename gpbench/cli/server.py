@@ -1,7 +1,5 @@
-"""`python -m gpbench.cli.server PARENT SOCKET RUN`: imports JAX, and then forks a process for each job of a sweep.
-
-A job starts from the state that a new process has after its imports, and is spared their two seconds.  The fork is
-safe, since the import of JAX starts no threads; its backend, which has some, starts in the job."""
+"""`python -m gpbench.cli.server PARENT SOCKET RUN`: imports JAX, which starts no threads, and then forks a process for
+each job of a sweep, which is spared these two seconds."""
 
 import contextlib
 import gc
@@ -16,8 +14,7 @@ from typing import Any
 
 from gpbench.sweep.child import die_with, outlive_signals
 
-_LONGEST = 2**18
-"""Largest number of bytes of a message."""
+_LONGEST = 2**18  # largest number of bytes of a message
 
 
 def _import(run: Any) -> None:
@@ -38,10 +35,8 @@ def _import(run: Any) -> None:
 
 
 def _serve(requests: socket.socket) -> list[str] | None:
-    """Forks a process for each job; returns its words there, and None here after the end of the last one.
-
-    A message is [JOB, WORDS, ENVIRONMENT], with the job's stdin, stdout and stderr, or [JOB, SIGNAL].  The answer, when
-    the job has ended, is [JOB, EXIT CODE]."""
+    """Forks a process for each job; returns its words there, and None here after the end of the last one.  A message is
+    [JOB, WORDS, ENVIRONMENT], with three streams, or [JOB, SIGNAL]; the answer [JOB, EXIT CODE]."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -38,9 +38,7 @@ def build_method(node: Mapping[str, Any]) -> Method:
 
 
 def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
-    """Checks that a record's `method` section calls no function of the user's that the record has chosen: gpbench's,
-    optax's, and those of the method and protocol files of these folders alone.  Classes are checked where they are
-    constructed."""
+    """Checks that a record's `method` section calls only functions of gpbench, optax and these folders."""
     for name, value in node.items():
         if name != "_target_":
             for key, path in targets.entries(value, f"method.{name}"):
@@ -54,8 +52,7 @@ def _is_family(kind: str, path: str) -> bool:
 
 
 def _constructed(value: Any, key: str) -> Any:
-    """A value with each mapping that has a `_target_` replaced by what its target makes of the mapping's other entries,
-    as Hydra does.  Other mappings and lists are OmegaConf's, which can be hashed."""
+    """A value with each mapping that has a `_target_` replaced by what its target makes of the other entries."""
     if isinstance(value, list):
         return OmegaConf.create([_constructed(item, key) for item in value], flags={"allow_objects": True})
     if not isinstance(value, Mapping):
@@ -70,15 +67,13 @@ def _constructed(value: Any, key: str) -> Any:
 
 @lru_cache(maxsize=64, typed=True)
 def _call_once(target: Callable[..., Any], is_partial: bool, /, *args: Any, **fields: Any) -> Any:
-    """The object that a target makes of these values, made once: two optimisers of optax are never equal, and each
-    would be compiled again, and kept, where a method is static."""
+    """The object that a target makes of these values, made once: optimisers of optax are never equal."""
     call = partial(target, *args, **fields)
     return call if is_partial else call()
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
-    """Checks what needs imports in a `method` section, a user's class, and kernels, likelihoods and optimisers of other
-    libraries; and that it is for the task of the card."""
+    """Checks what needs imports in a `method` section, such as a user's class; and that it is for the card's task."""
     tasks, families = None, registry.KINDS.keys() & node.keys()
     if str(node.get("_target_")) in declared.classes():
         for key, value in node.items():
@@ -137,8 +132,7 @@ def _declared(field: dataclasses.Field) -> dict[str, Any]:
 
 
 def _check_signature(node: Mapping[str, Any], key: str) -> Any:
-    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.  A field that
-    `setting` declares is checked by its range, not by its annotation."""
+    """The `_target_` of a node, after a check of its fields that `setting` does not declare, and of nodes below."""
     if not isinstance(target := node.get("_target_"), str):
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
     constructor, name = targets.load(target, key, Method), target.rpartition(".")[2]
@@ -172,8 +166,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:
-    """Checks the value of a field annotated as a Literal, int, float, bool, str, None or a union of these; one
-    annotated as a class of a library, such as an optimiser, takes a mapping with a `_target_`."""
+    """Checks the value of an annotated field: a Literal, a plain type, or an object that a `_target_` makes."""
     kinds = typing.get_args(annotation)
     if typing.get_origin(annotation) is typing.Literal:
         names, is_fit = list(map(as_word, kinds)), value in kinds

@@ -29,8 +29,7 @@ class Composer:
         self._sources: dict[str, list[dict[str, Any]]] = {}
 
     def compose(self, overrides: Sequence[str]) -> Config:
-        """The configuration that the words of a command line stand for.  Raises ConfigError for every mistake in them
-        but those of classes of the user's, which `gpbench.config.build.check_class` imports."""
+        """The configuration that the words of a command line stand for; a user's class is not imported."""
         ((settled,), _) = self.applicable([overrides])
         parsed = words.read(settled)
         for word in parsed:
@@ -70,9 +69,7 @@ class Composer:
         return cast(Config, cfg)
 
     def applicable(self, jobs: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]:
-        """The jobs with those of their optional words that have a key to set, without the prefix, each once; and a line
-        for each key that some jobs do not have.  Raises ConfigError: no job has such a key, and no method of gpbench
-        either."""
+        """The jobs with their optional words that have a key to set, each once; a line for each key that some lack."""
         if not (keys := dict.fromkeys(_key(text) for job in jobs for text in job if _is_optional(text))):
             return [list(job) for job in jobs], []
         lines = []
@@ -186,22 +183,19 @@ class Composer:
         return file
 
     def _check(self, word: Word) -> None:
-        """Raises ConfigError for a word that Hydra takes and is none of ours: its own, of other groups, or one that
-        removes."""
+        """Raises ConfigError for a word that Hydra takes and is none of ours."""
         is_choice, is_group = self._is_choice(word), word.key in GROUPS
         is_other = is_choice and not is_group
         if is_hydra := word.key.startswith("hydra"):
             words.require_launcher(word.text)
         mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
+        is_removal = word.sign == "~" and not word.key.startswith(("method", "dataset"))
         refuse(
             f"{word.text}: ",
             (is_hydra, "only sweeps have a launcher: add -m, or leave it out"),
             (is_choice and is_group and word.sign.startswith("+"), f"write {word.text.lstrip('+')}, without +"),
             (word.sign == "@" or is_other, f"only dataset, method and protocol choose a file{mend}"),
-            (
-                word.sign == "~" and not word.key.startswith(("method", "dataset")),
-                f"{word.key} cannot be removed; set another value, or leave the word out",
-            ),
+            (is_removal, f"{word.key} cannot be removed; set another value, or leave the word out"),
         )
 
     def _is_choice(self, word: Word) -> bool:
@@ -233,14 +227,12 @@ def _with_sign(word: Word, method: Any) -> Word:
 
 
 def _reserved(method: dict[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A method without a reserved section of its file, and the section: `regression` or `papers`, its settings on such
-    data, or under the protocols of papers; or `implied`, keys that the method got after runs of it were recorded, each
-    with the value that does what was done before, which is then no part of the identity."""
+    """A method without a reserved section of its file, and the section: `regression` or `papers`, its settings there;
+    or `implied`, keys that are younger than recorded runs, with the values that are no part of the identity."""
     if "ranges" in method:
-        raise ConfigError(
-            'method.ranges: declare ranges at the fields of the class, as in `df: float = setting(4.0, "positive")`'
-            " (docs/how-to/own_method.md), and leave the section out"
-        )
+        declaration = 'at the fields of the class, as in `df: float = setting(4.0, "positive")`'
+        page = "docs/how-to/own_method.md"
+        raise ConfigError(f"method.ranges: declare ranges {declaration} ({page}), and leave the section out")
     rest = {key: value for key, value in method.items() if key != name}
     section = {} if method.get(name) is None else method[name]
     if not isinstance(section, dict):

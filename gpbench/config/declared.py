@@ -1,6 +1,5 @@
-"""The declarations of gpbench's methods, protocols and optimisers, known without JAX, and the checks against them.
-
-`scripts/settings.py` makes `settings.json` from the classes and functions; a test holds it equal to them."""
+"""The declarations of gpbench's methods, protocols and optimisers, known without JAX, and the checks against them;
+`scripts/settings.py` makes `settings.json`."""
 
 import importlib.util
 import json
@@ -54,9 +53,7 @@ def ranges() -> Mapping[str, Words]:
 
 
 def canonical(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A protocol, or a method, in the form that is recorded: a whole number in a setting of real numbers is a float, so
-    that 1 and 1.0 are one value.  The settings of a user's class, where a name may mean something else, stay as they
-    are."""
+    """A section as it is recorded: 1 is 1.0 in a setting of real numbers, but for those of a user's class."""
     as_float = lambda value: float(value) if is_whole(value) else value
     form = dict(node)
     if str(node.get("_target_", "gpbench.")).startswith("gpbench."):
@@ -107,12 +104,10 @@ def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name:
             registry.check_family(kind, values[kind], accepted, name, _hint)
     search, searchable = dict(values.get("search") or {}), declared["searchable"]
     other = next((key for key in search if searchable and key not in searchable), None)
+    rates = values.get("rates") and not declared["rates"]
     refuse(
         "method.",
-        (
-            values.get("rates") and not declared["rates"],
-            f"rates: {name} has no initial step size to choose: leave it empty",
-        ),
+        (rates, f"rates: {name} has no initial step size to choose: leave it empty"),
         (search and not declared["search"], f"search: {name} has no settings to choose"),
         (other, f"search: {name} can choose {' and '.join(searchable)}, not {other}"),
     )
@@ -135,10 +130,9 @@ def check_task(method: Mapping[str, Any], card: Mapping[str, Any], tasks: object
     """Checks that the method and its likelihood are for the data set's task."""
     task, tasks = card["task"], tasks or classes().get(str(method.get("_target_")), {}).get("tasks")
     if isinstance(tasks, list | frozenset) and task not in tasks:
-        raise ConfigError(
-            f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}; methods"
-            f" for {task} are {listed(methods(lambda declared: task in declared['tasks']), 20)}"
-        )
+        others = listed(methods(lambda declared: task in declared["tasks"]), 20)
+        fault = f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}"
+        raise ConfigError(f"{fault}; methods for {task} are {others}")
     family, _ = registry.name_and_options(method.get("likelihood", "auto"))
     entry = registry.LIKELIHOODS.get(family) if isinstance(family, str) else None
     if entry and task not in entry.tasks:
@@ -180,8 +174,7 @@ def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Wor
 
 @cache
 def _optax_names() -> frozenset[str]:
-    """Every name in the text of optax's module, whose import takes a second, among them all that it has; none where it
-    cannot be read."""
+    """The names in the text of optax's module, whose import takes a second; none where it cannot be read."""
     spec = importlib.util.find_spec("optax")
     try:
         return frozenset(re.findall(r"[A-Za-z]\w+", Path(spec.origin).read_text(encoding="utf-8")))  # type: ignore

@@ -1,5 +1,4 @@
-"""A configuration as a merge: config.yaml, a file of each chosen group, the changes of a command line, and `${...}`.
-The rules are Hydra's, for files of a group that extend others of the same group; but objects are replaced."""
+"""A configuration as a merge of files, words and `${...}` by Hydra's rules, but that objects are replaced."""
 
 import os
 import re
@@ -65,24 +64,19 @@ def _read(path: Path, *_: int) -> tuple[_Node, list[Any]]:
     content = {} if content is None else content
     is_section = yamls.is_section(content)
     entries = (content.pop("defaults", None) or []) if is_section else []
+    has_package = "@package" in path.read_text(encoding="utf-8").partition(":")[0]
+    is_list = isinstance(entries, list) and entries.count("_self_") <= 1
     refuse(
         f"{path}: ",
         (not is_section, "must be a mapping, with lines of KEY: VALUE"),
-        (
-            "@package" in path.read_text(encoding="utf-8").partition(":")[0],
-            "leave out the line `# @package`: a file is the section of its folder's name",
-        ),
-        (
-            not isinstance(entries, list) or entries.count("_self_") > 1,
-            "defaults: must be a list of names, and _self_ once at most",
-        ),
+        (has_package, "leave out the line `# @package`: a file is the section of its folder's name"),
+        (not is_list, "defaults: must be a list of names, and _self_ once at most"),
     )
     return content, entries if "_self_" in entries else [*entries, "_self_"]
 
 
 def merged(below: Any, above: Any) -> Any:
-    """The value `above` in the place of `below`; of two mappings their merge, in which an object takes the place of the
-    one below: the arguments of another class are no arguments of its own."""
+    """The value `above` in the place of `below`; of two mappings their merge, in which objects are replaced."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
     return {**below, **{k: v if _is_object(k, v) else merged(below.get(k), v) for k, v in above.items()}}
@@ -95,8 +89,7 @@ def _is_object(key: Any, value: Any) -> bool:
 
 def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None = None) -> _Node:
     """The configuration with the change of one word; inside, the section `node` of `root` with that of `path` in it.  A
-    key below a `${...}` changes a copy of the section that it names.  Raises ConfigError for a key that is not there,
-    or with a + for one that is."""
+    key below a `${...}` changes a copy of the section that it names."""
     key, *rest = path or word.key.split(".")
     root = node if root is None else root
     is_added = word.sign in ("+", "++")
@@ -133,8 +126,7 @@ def _new_keys(below: Any, above: Any, prefix: str) -> Iterator[str]:
 
 
 def resolved(values: _Node, *, allow_missing: bool = False) -> _Node:
-    """The configuration with the values that its interpolations name in their places.  Raises ConfigError for one that
-    names nothing, and for a key without a value."""
+    """The configuration with the values that its interpolations name in their places."""
     try:
         cfg = {key: _resolved(value, values, 0) for key, value in values.items()}
     except LookupError:

@@ -108,11 +108,9 @@ def require_once(texts: Sequence[str], both: str | None = None) -> None:
 
 def require_launcher(text: str) -> None:
     """Raises ConfigError for a word of Hydra's own that chooses no launcher."""
-    fault = (
-        "gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in sweeps; records go"
-        " to run.results=DIR, and --config-dir DIR has your own files"
-    )
-    require(text.lstrip("+").startswith(LAUNCHER), f"{text}: {fault}", ConfigError)
+    fault = "gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in sweeps"
+    mend = "records go to run.results=DIR, and --config-dir DIR has your own files"
+    require(text.lstrip("+").startswith(LAUNCHER), f"{text}: {fault}; {mend}", ConfigError)
 
 
 def word(value: Any) -> str:

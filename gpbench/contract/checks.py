@@ -66,20 +66,16 @@ def _steps_purely(problem: Problem) -> None:
     state, info = problem.stepped[0]
     changed = problem.tracings[0]
     require(not changed, f"step changes the state that it is given (at {', '.join(changed[:1])}): return a new one")
-    fault = (
-        "a second step from the same, traced anew, differs {}: take all randomness from `key`, and keep nothing outside"
-        " the state"
-    )
+    mend = "take all randomness from `key`, and keep nothing outside the state"
+    fault = f"a second step from the same, traced anew, differs {{}}: {mend}"
     _require_same(problem.first_by_the_loop, (state, info.objective), problem.tolerance, fault)
 
 
 def _compiles_once(problem: Problem) -> None:
     """a second split of the same shape needs no second compilation"""
-    fault = (
-        "the states of two splits differ in structure, shapes or static fields: keep numbers that come from the data in"
-        " arrays"
-    )
-    require(not (problem.stepped and len(problem.tracings) > 1), fault)
+    fault = "the states of two splits differ in structure, shapes or static fields"
+    is_retraced = problem.stepped and len(problem.tracings) > 1
+    require(not is_retraced, f"{fault}: keep numbers that come from the data in arrays")
 
 
 def _heeds_weights(problem: Problem) -> None:
@@ -94,10 +90,8 @@ def _heeds_weights(problem: Problem) -> None:
     padded, key = problem.padded, problem.both.step_keys[0]
     state = problem.method.init(problem.data(group=padded), key=problem.both.init_keys[0])
     step = jax.jit(partial(problem.step, rows=padded.rows))
-    fault = (
-        "with three rows of weight 0 more, objective and log_prob differ {}: have `batch.weight` as a factor in every"
-        " sum over rows, and take N from `batch.total`"
-    )
+    mend = "have `batch.weight` as a factor in every sum over rows, and take N from `batch.total`"
+    fault = f"with three rows of weight 0 more, objective and log_prob differ {{}}: {mend}"
     _require_same(numbers(*step(state, padded.X[0], padded.y[0], key)), plain, problem.tolerance, fault)
 
 
@@ -140,7 +134,7 @@ def _improves(problem: Problem) -> None:
     """the objective grows"""
     values = np.ravel(problem.trained.trace.get("objective", np.zeros(1)))
     fault = f"from {values[0]:.6g} to {values[-1]:.6g} in {problem.method.steps} steps; larger is better"
-    require(not values[-1] < values[0] or np.isclose(values[-1], values[0], rtol=1e-6), fault, Doubtful)
+    require(not values[-1] < values[0] or np.isclose(values[-1], values[0], rtol=1e-6), fault, error=Doubtful)
 
 
 def _predicts_finitely(problem: Problem) -> None:
@@ -171,10 +165,8 @@ def _predicts_row_by_row(problem: Problem) -> None:
     fault = "traced again, with the same key, the predictions differ {}: take all randomness from `key`"
     _require_same(log_prob, problem.predictive.log_prob(jnp.asarray(y)), tolerance, fault)
     order = np.random.default_rng(2).permutation(len(y))
-    fault = (
-        "with the test rows in another order the predictions differ {}: random numbers must be shared by all rows, or"
-        " made from each row"
-    )
+    mend = "random numbers must be shared by all rows, or made from each row"
+    fault = f"with the test rows in another order the predictions differ {{}}: {mend}"
     _require_same(log_prob[order], problem.log_prob(state, X[order], y[order]), tolerance, fault)
     same, others = np.repeat(X[:1], len(X), axis=0), np.repeat(y[:1], len(y))
     fault = "with other rows beside it a row's log_prob differs {}"

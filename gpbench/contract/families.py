@@ -220,7 +220,7 @@ def _prefers_the_truth(own: OwnMetric, task: str) -> None:
     truth = own.value(_scored(task))
     shifted = float(np.mean([own.value(_scored(task, shift)) for shift in (-3.0, 3.0)]))
     gain = (shifted - truth) * (1.0 if own.better == "lower" else -1.0)
-    require(gain, f"both score {truth:.4g}", Doubtful)
+    require(gain, f"both score {truth:.4g}", error=Doubtful)
     require(gain > 0.0, f"{truth:.4g} of the truth against {shifted:.4g}, where {own.better} is better")
 
 

@@ -29,8 +29,7 @@ source_info_util.register_exclusion(__file__)  # the recorder's own lines
 def examine_platform(
     cfg: Mapping[str, Any], platform: str, rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
 ) -> Iterator[Finding]:
-    """Yields a finding for each program of a method, in float32 and in float64: what `init` runs, the loop's steps, its
-    predictions with their scores, and the objective, each for two splits side by side, as a GPU trains them."""
+    """Yields a finding for each program of a method, in float32 and in float64, of two splits side by side."""
     method = build_method(cfg)
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
         count = rows or startable(method, task, ROWS).rows

@@ -11,6 +11,7 @@ import numpy as np
 from jax.tree_util import keystr
 from jaxtyping import Array
 
+from gpbench import errors
 from gpbench.core.predictive import Predictive
 from gpbench.data.splits import Member
 from gpbench.methods.base import Batch, Info, Method
@@ -188,9 +189,7 @@ def kind(value: Any) -> str:
 
 
 def largest_difference(old: Any, new: Any) -> tuple[float, str]:
-    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.  NaN agrees
-    with NaN; infinite where structure, shapes or what is not finite differ.
-    """
+    """The largest difference of two pytrees, relative to the leaf's largest entry or 1, and its position."""
     if jax.tree.structure(old) != jax.tree.structure(new):  # type: ignore[operator]
         return np.inf, "in structure or static fields"
     worst, position = 0.0, ""
@@ -209,7 +208,5 @@ def largest_difference(old: Any, new: Any) -> tuple[float, str]:
     return worst, position
 
 
-def require(good: Any, fault: str, error: type[Exception] = Broken) -> None:
-    """Raises an error, with what was seen and how to mend it, unless a claim is good."""
-    if not good:
-        raise error(fault)
+require = partial(errors.require, error=Broken)
+"""Raises Broken, or another `error`, with what was seen and how to mend it, unless a claim is good."""

@@ -1,6 +1,4 @@
-"""Contents of archives and compressed files.  Nothing is extracted to disk, and content of more than `LARGEST` bytes,
-or out of proportion to its file, is refused before it is in memory.
-"""
+"""Contents of archives and compressed files, in memory alone; too large ones are refused before they are unpacked."""
 
 import bz2
 import contextlib
@@ -144,9 +142,7 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
 
 
 def check_matlab(content: bytes) -> None:
-    """Raises DataError for compressed elements of a MATLAB 5 file that hold too much.  A header of 128 bytes; then
-    elements, each with its kind and its length, of which kind 15 is compressed by zlib.
-    """
+    """Refuses compressed elements (kind 15) of a MATLAB 5 file that hold too much; its header has 128 bytes."""
     size, start, form = len(content), 128, "<II" if content[126:128] == b"IM" else ">II"
     while start + 8 <= len(content):
         kind, length = struct.unpack_from(form, content, start)

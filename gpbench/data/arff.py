@@ -1,6 +1,5 @@
 """The reader of ARFF, by Weka's manual, in time linear in the file.  SciPy reads neither strings, sparse rows, weights
-nor double quotes around names, and liac-arff no dates, ranges or weights; both backtrack in some lines without end.
-"""
+nor double quotes around names, and liac-arff no dates, ranges or weights; both backtrack in some lines without end."""
 
 import re
 from collections import Counter

@@ -1,6 +1,5 @@
 """Data sets that need no file: scikit-learn's own, rows of a card, and seeded generated ones, which are rounded to six
-decimals: sin and exp may differ in their last bit from one machine to another, and the checksum must not.
-"""
+decimals: sin and exp may differ in their last bit from one machine to another, and the checksum must not."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -93,9 +92,7 @@ def friedman(X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
 
 
 def friedman_effect(inputs: tuple[int, ...], x: Float[np.ndarray, "N S"]) -> Float[np.ndarray, " N"]:
-    """An effect of `friedman` in its analysis of variance under independent uniform inputs, in closed form; 0 where the
-    function has none.  Raises ValueError: inputs that are not in ascending order.
-    """
+    """An effect of `friedman` in its analysis of variance under independent uniform inputs, in closed form, or 0."""
     if list(inputs) != sorted(inputs):
         raise ValueError(f"inputs in ascending order, not {inputs}")
     match inputs:
@@ -180,9 +177,7 @@ def values(side: int) -> Float[np.ndarray, " nodes"]:
 
 
 def _mountain_car(rng: np.random.Generator, rows: int) -> Raw:
-    """First the test states, `grid(SIDE)` without noise; all other rows are random states with `NOISE`.  Values are
-    rounded to four decimals: the last bits of a cosine may differ from one machine to another.
-    """
+    """First the test states, `grid(SIDE)` without noise, then random states with `NOISE`; rounded for all machines."""
     fault = f"generator mountain_car: rows={rows}: must be at least {SIDE**2}, the grid of test states"
     require(rows >= SIDE**2, fault, ConfigError)
     random = rng.uniform(LOWER, UPPER, (rows - SIDE**2, 2))

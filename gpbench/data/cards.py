@@ -1,6 +1,4 @@
-"""Data cards: one YAML file per data set, in `conf/dataset` or `dataset/` of any folder named by `--config-dir`.  See
-`docs/reference/data.md` for how to write one.
-"""
+"""Data cards: one YAML file per data set, in `conf/dataset` or `dataset/` of any folder named by `--config-dir`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -67,9 +67,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
 
 
 def number(cell: str) -> float | None:
-    """Reads a number with a decimal point; None where the text is none.  Unlike Python's `float` it takes no 1_000, and
-    no whole number of which a float loses digits.
-    """
+    """Reads a number with a decimal point; None for other text, as 1_000, and for digits that a float loses."""
     if "_" in cell or not cell.isascii():
         return None
     try:

@@ -1,6 +1,4 @@
-"""Columns of text as inputs: numbers as they are spelled, codes of the card, categories as columns or numbers; and
-missing inputs, filled by the mean or the median of the training rows, each with an input that says where.
-"""
+"""Columns of text as inputs: numbers, codes of the card, categories; and missing inputs, filled by training rows."""
 
 import math
 from collections import Counter
@@ -26,10 +24,8 @@ ONEHOT, ORDINAL = "onehot", "ordinal"
 def labels_and_keys(
     cells: Iterable[Any], keys: Iterable[Any] = (), numbers: Numbers = DECIMAL_POINT
 ) -> tuple[list[str], list[str]]:
-    """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling.  They are
-    numbers where all that the card names are, and differ as numbers, or, where it names none, where all cells are: then
-    1, "+1" and "1.0" are "1".  Else they are texts, of which 1E2 and 100 are two; true is in any case "True".
-    """
+    """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling: numbers where
+    all that the card names, or all cells, are; else texts, of which 1E2 and 100 are two."""
     texts, names = [str(cell).strip() for cell in cells], [str(key).strip() for key in keys]
     of_text = {text: numbers.parse(text) for text in {*texts} if not numbers.is_missing(text)}
     of_name = [numbers.parse(name) if number(name) is None else number(name) for name in names]
@@ -187,9 +183,7 @@ def fit_filler(dataset: "Dataset", X: Float[np.ndarray, "n D"]) -> Filler | None
 def filling_rules(
     name: str, impute: Any, columns: Sequence[str], levels: Mapping[str, Sequence[str]], X: Float[np.ndarray, "N D"]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """A card's `impute`: "mean" or "median" by input; and the names of new inputs that say where a column is missing,
-    each with an input that is missing there.  Raises DataError: there is no such column.
-    """
+    """A card's `impute` by input, "mean" or "median", and the inputs that say where a column is missing."""
     of_input = dict(zip(columns, columns_of_table(columns, levels)))
     centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})
     known = {*of_input.values()}

@@ -1,6 +1,5 @@
 """Tables in Excel files.  What a workbook holds is counted before openpyxl reads it, which keeps trees of XML, and
-whose streams of rows know neither hidden rows, nor merged cells, nor formulas without values.
-"""
+whose streams of rows know neither hidden rows, nor merged cells, nor formulas without values."""
 
 import contextlib
 import io

@@ -1,6 +1,4 @@
-"""Data files: bytes from a folder or an http(s) address, checked by sha256, or by git's sha1, before anything parses
-them.  A download is limited in size and time, and no redirect takes it from https to http.
-"""
+"""Data files from a folder or an http(s) address, within limits, checked by sha256 or git's sha1 before parsing."""
 
 import hashlib
 import io
@@ -72,9 +70,7 @@ def check(content: bytes, expected: str | None, source: str) -> bytes:
 def download(
     url: str, *, largest: int = limits.DOWNLOAD, longest: float = LONGEST, silent: float = _SILENT, site: str = ""
 ) -> bytes:
-    """Downloads a file.  Raises requests.RequestException: the address does not answer; DataError: the file is larger
-    or takes longer, or a redirect leaves https or the site.
-    """
+    """Downloads a file.  Raises DataError: it is too large or slow, or a redirect leaves https or the site."""
     import requests
     import urllib3
 

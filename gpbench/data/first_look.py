@@ -1,6 +1,4 @@
-"""Tables without a card: `dataset=PATH target=NAME` and `dataset=openml:NUMBER` write one beside, to be edited.  A card
-that is there is used as it is, and never overwritten.
-"""
+"""Tables without a card: `dataset=PATH target=NAME` and `dataset=openml:NUMBER` write one, where there is none."""
 
 import contextlib
 import json
@@ -26,9 +24,7 @@ _OPENML = "https://www.openml.org/api/v1/json/data/"
 
 
 def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[str], list[Path]]:
-    """Replaces tables in the words of a command line by the names of their cards, which are written where they lack.
-    Returns the words, and the folders with those of the cards before them.
-    """
+    """The words of a command line with names of cards, written where they lack, for tables; and all folders."""
     of_word = {i: _values(word[8:]) for i, word in enumerate(words) if word.startswith("dataset=")}
     of_word = {i: values for i, values in of_word.items() if any(map(_is_table, values))}
     if not of_word:

@@ -1,6 +1,4 @@
-"""A guess at a table without a card: its spelling, its task, and columns that are no numbers.  A guess is written
-into a card, where people see and change it; nothing that is read later depends on one.
-"""
+"""A guess at a table without a card, which becomes a card; nothing that is read later depends on a guess."""
 
 import functools
 import json

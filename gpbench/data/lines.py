@@ -1,6 +1,4 @@
-"""Tables as text, delimited text among them.  Each line of a file is a row, or is counted among the others; a stray
-quotation mark, which would take rows into a cell, is refused with its line.
-"""
+"""Tables as text.  Each line is a row, or counted among the others; one with a stray quotation mark is refused."""
 
 import csv
 import io

@@ -1,6 +1,4 @@
-"""Tables of numbers that are too large for memory: maps of files, of which a few rows are read at a time.  What a
-read has brought into memory is given back after it, so that the process does not count it as its own.
-"""
+"""Tables too large for memory: maps of files, of which a few rows are read at a time, and given back after it."""
 
 import ctypes
 import hashlib
@@ -44,9 +42,7 @@ _watched: dict[Path, _WatchedFile] = {}
 
 
 def _watch(path: Path) -> _WatchedFile:
-    """The file as it is now.  Where it is mapped and cut short, this process ends in one line.  The system says so by
-    SIGBUS in the middle of a read, from which there is no way back into Python's code.
-    """
+    """The file as it is now; where it is cut short, SIGBUS in the middle of a read ends this process in one line."""
     path = path.absolute()
     _watched[path] = _WatchedFile(path, _state(path))
     ctypes.CDLL(None).signal(signal.SIGBUS, _on_bus_error)

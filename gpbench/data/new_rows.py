@@ -1,6 +1,4 @@
-"""Rows that a Python program hands over, of any library's tables, columns, arrays and lists; and inputs of new rows to
-predict, which are read as the table of their data set was.
-"""
+"""Rows that a Python program hands over, of any library's tables and arrays; and inputs of new rows to predict."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -142,9 +140,7 @@ def _by_name(header: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def as_pandas(rows: Any, subject: str = "X") -> Any:
-    """Tables and columns as those of pandas, missing cells of NumPy's masks as NaN, and all else as it is.  Tables are
-    read by Arrow's interface (`__arrow_c_stream__`), which polars, pyarrow, duckdb and others have.
-    """
+    """Tables and columns, of whatever library has Arrow's interface (`__arrow_c_stream__`), as those of pandas."""
     if isinstance(rows, np.ma.MaskedArray):
         return np.ma.filled(rows.astype(np.float64), np.nan)
     import pandas as pd

@@ -1,21 +1,14 @@
 """Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.  Text is parsed as
 text only and npz without pickle.  `gpbench.data_registry` names the readers.  The last ones are of single data sets:
 
-Airline: US flights of January to April 2008, delayed or not (Hensman, Fusi & Lawrence 2013).  Two files make it:
-flights (`2008.csv.bz2`, read row by row, so that only numbers stay in memory) and planes (`plane-data.csv`), joined by
-tail number.  A flight counts if no cell that is used is missing, which cancelled and diverted flights always have, and
-if its plane's year is known: the `variant` of the card says which year, `plane_year` (when the plane was built) or
-`issue_year` (when it was registered).  Times of day, hhmm, become minutes since midnight.  Rows are put in
-lexicographic order, since files with the same rows need not have them in the same order.
+Airline: US flights of January to April 2008, delayed or not (Hensman, Fusi & Lawrence 2013), joined with planes by
+tail number.  A flight counts if no cell that is used is missing and if its plane's year is known, in which it was built
+(`plane_year`) or registered (`issue_year`), as the card's `variant` says.  Times of day, hhmm, become minutes.
 
-Song: the year of a song from its timbre, YearPredictionMSD (Bertin-Mahieux, Ellis, Whitman and Lamere 2011).  The text
-of 448 MB is unpacked, parsed and put into a float32 table line by line, and is never whole in memory.
+Song: the year of a song from its timbre, YearPredictionMSD (Bertin-Mahieux, Ellis, Whitman and Lamere 2011).
 
-Clean Energy Project: Morgan fingerprints of molecules and a number to predict (Hachmann et al. 2011).  A fingerprint
-has a bit for each of `bits` hash values, set where an atom with its neighbours up to `radius` bonds away has that
-value.  Fingerprints come ready made, or RDKit (the extra `chem`) makes them from the molecules' SMILES.  Targets are
-single precision.
-"""
+Clean Energy Project: Morgan fingerprints of molecules, with a bit for each of `bits` hash values of atoms and their
+neighbours up to `radius` bonds away, and a number in single precision to predict (Hachmann et al. 2011)."""
 
 import csv
 import io
@@ -63,9 +56,7 @@ def _without(drop: Sequence[int], X: np.ndarray, names: Sequence[str] = ()) -> t
 
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
-    Queries, `label qid:number index:value ...`, are groups of rows.
-    """
+    """Reads `label index:value ...` lines with indices from 1, or `label qid:group index:value ...`; others are 0."""
     from sklearn.datasets import load_svmlight_file
 
     content = archives.decompress(blobs[0])
@@ -196,9 +187,7 @@ _SONG_FILE = "YearPredictionMSD.txt"
 
 
 def year_zip(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads the official zip archive of the song set: lines of 91 numbers between commas, the year and then 90 inputs.
-    Raises DataError: a line is something else, or there are more or fewer lines; the message names the first such line.
-    """
+    """Reads the zip archive of the song set line by line: 91 numbers between commas, the year and then 90 inputs."""
     rows, width, number = options["rows"], 1 + len(_SONG_COLUMNS), 0
     limits.check(4 * rows * width, archives.LARGEST, "the table unpacks to", error=DataError)
     table = np.empty((rows, width), np.float32)

@@ -24,8 +24,7 @@ _CLIPPED = 10.0  # m/s or rad/s: what Gym's observations of the walker are clipp
 
 
 def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Text of 28 numbers a row: positions (rad), velocities and accelerations of seven joints, then their torques
-    (N m), which are divided by `TORQUE_UNITS`.  Several files are put one below the other."""
+    """Text of 28 numbers a row: positions (rad), velocities and accelerations of joints, torques (N m)."""
     with archives.parsing("a table of numbers"), warnings.catch_warnings(action="error"):  # of a file without rows
         rows = np.concatenate([np.loadtxt(io.BytesIO(blob), ndmin=2) for blob in blobs])
     require(rows.shape[1] == 28, f"{rows.shape[1]} numbers in a row, not 28")
@@ -34,11 +33,10 @@ def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 @archives.parsing("the expected npz file")
 def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Trajectories of MuJoCo's Walker2d: one row per step, to predict how the nine velocities change in it.  The
-    archive holds `length` (trajectories,) in steps; `act` (steps, 6); and `state`, positions (8) and velocities (9),
-    one row more than steps for each trajectory.  Inputs are state and action, with `frames: 2` also those of the step
-    before.  `variant: clipped` clips velocities to ±10 before anything else, as Gym's observations do; `raw` does not.
-    """
+    """Trajectories of MuJoCo's Walker2d: from state and action of a step, with `frames: 2` also those of the step
+    before, to how the nine velocities change in it.  The archive holds `length` (trajectories,) in steps, `act` (steps,
+    6) and `state`, positions (8) and velocities (9), one row more than steps for each trajectory.  `variant: clipped`
+    clips velocities to ±10 first, as Gym's observations do."""
     content = archives.arrays(blobs[0], "state", "act", "length")
     state, act = (content[key].astype("<f8") for key in ("state", "act"))
     length = content["length"].astype(int)
@@ -83,9 +81,7 @@ STEPS, RATE = 2500, 100.0  # of one motion; per second
 def inverse_dynamics(
     q: Float[np.ndarray, "N 7"], qd: Float[np.ndarray, "N 7"], qdd: Float[np.ndarray, "N 7"]
 ) -> Float[np.ndarray, "N 7"]:
-    """Torques (N m) that move the arm without friction: positions (rad), velocities and accelerations of the joints.
-    The recursive Newton-Euler algorithm (Luh, Walker and Paul 1980): motions from the base outwards, forces back.
-    """
+    """Torques (N m) that move the arm without friction, by the recursive Newton-Euler algorithm (Luh et al. 1980)."""
     turning = accelerated = np.zeros((len(q), 3))  # rad/s, rad/s²
     rising = np.tile([0.0, 0.0, GRAVITY], (len(q), 1))  # m/s²: a base that rises is gravity
     links = []
@@ -118,11 +114,8 @@ def _turned(
 
 
 def kuka_sim(rng: np.random.Generator, rows: int) -> Raw:
-    """Motions of 25 seconds, 100 rows a second, each a group of its own; the last one ends with the rows asked for.
-    Torques are those of `inverse_dynamics` and of friction, in `TORQUE_UNITS`, with noise.  All is rounded to four
-    decimals, positions, velocities and accelerations before the torques: the values are sums of many terms, whose last
-    bits may differ from one machine to another.
-    """
+    """Motions of 25 seconds, 100 rows a second, each a group of its own, with torques by `inverse_dynamics`, friction
+    and noise; rounded to four decimals, as last bits may differ from one machine to another."""
     motions = [_motion(rng) for _ in range(-(-rows // STEPS))]
     X, torques = (np.concatenate(arrays)[:rows] for arrays in zip(*motions))
     return Raw(X, torques, _ARM_COLUMNS, outputs=_ARM_OUTPUTS, groups=np.arange(rows) // STEPS)

@@ -1,6 +1,4 @@
-"""Split sets: functions from the card, the data set and the number of a split to its training and test rows.  The first
-are drawn from a stream of their own, the next ones given by the data, and the last ones published.
-"""
+"""Split sets: functions from card, data set and number of a split to its rows; drawn, given by the data, published."""
 
 import hashlib
 from collections.abc import Mapping
@@ -47,9 +45,7 @@ def groups90(card, dataset, k):
 
 
 def kfold(card, dataset, k):
-    """A fold and the others, of folds that differ in size by one row at most and keep the shares of classes.  Splits 0
-    to folds - 1 are the folds of one division of the rows, the next ones those of another.
-    """
+    """A fold and the others, with equal shares of classes; after `folds` splits the rows are divided anew."""
     folds, n = SPLIT_SETS["kfold"].folds(card["splits"]), len(dataset.y)
     subject = f"{dataset.name}: splits.folds={folds}"
     require(n >= folds, f"{subject}: there are {n} rows; {_choose(n)}")
@@ -75,9 +71,7 @@ def groups_kfold(card, dataset, k):
 
 
 def temporal(card, dataset, k):
-    """A block of rows and all rows before it in time; rows of one time stay together.  Where all times differ, blocks
-    are as large as those of scikit-learn's `TimeSeriesSplit`.
-    """
+    """A block of rows and all rows before it in time, as in scikit-learn's `TimeSeriesSplit`."""
     folds, n = SPLIT_SETS["temporal"].folds(card["splits"]), len(dataset.y)
     absent = f"{dataset.name} has no order of rows to split by; a source names its column by `order`"
     require(dataset.order is not None, absent)

@@ -1,7 +1,4 @@
-"""Training and test rows, and the members that runs train on: pairs of a split and an output.  Every split is a
-function of its own names alone, never of run order.  A card's `splits` names the split set in use, `set`; those of
-`gpbench.data.split_sets` have as many splits as `sets` or `folds` say.
-"""
+"""Training and test rows, and the members of runs; every split is a function of its own names alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -82,9 +79,7 @@ def fewest(card: Mapping, dataset: Dataset) -> int | None:
 
 
 def sizes(card: Mapping) -> tuple[int, int] | None:
-    """The fewest training rows of a split and the test rows with them, where the card alone says them; else None.
-    Raises ConfigError: it asks for more rows than there are.
-    """
+    """The fewest training rows of a split and the test rows with them, where the card alone says them; else None."""
     count(card)
     name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows") or 0
     train, test = splits.get("train_rows") or 0, splits.get("test_rows") or 0

@@ -1,6 +1,4 @@
-"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load.  What an
-address gives for a card without a checksum is kept as it first came, under a hash of the card instead.
-"""
+"""The local store: arrays at `<store>/<name>/<16 digits of the checksum>.npz`, checked at every load."""
 
 import errno
 import hashlib

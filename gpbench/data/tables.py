@@ -27,9 +27,7 @@ _UNIT = re.compile(r"\W*[^\W\d_]|\W?[%°‰]")
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads delimited text, Excel sheets, Parquet, Feather or ARFF; several files are one table.  Columns that only
-    label the rows are no inputs unless `keep` names them.
-    """
+    """Reads delimited text, Excel sheets, Parquet, Feather or ARFF, without columns that only label the rows."""
     options = {key: value for key, value in options.items() if value is not None}
     targets = _listed(options["target"])
     files = [text.read(blob, options) for blob in blobs]

@@ -39,9 +39,8 @@ _KEYS = Keys(
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table, figures, or both, of the same runs.  `blocks` are the runs as the file has them.  `facts` says what each
-    preset is, by those of the names FACTS that the file has, and `presets` the same in one line.  `figures` has the
-    options of each figure by its name; `figure` has those of the only one, or of the one that `pictures` selects."""
+    """A table, figures, or both, of the same `blocks` of runs.  `facts` says what each preset is, and `presets` the
+    same in one line; `figures` has options by name, `figure` those of the only one, or of one of `pictures`."""
 
     id: str
     title: str
@@ -95,8 +94,7 @@ def names(config_dirs: Sequence[Path] = ()) -> list[str]:
 
 
 def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = ()) -> Experiment:
-    """The experiment of this id, ours or one in the folder `experiment` of `config_dirs`.  `readers` are those
-    experiments whose `same` or `runs_of` led here."""
+    """The experiment of this id; `readers` are those whose `same` or `runs_of` led here."""
     circle = " -> ".join([*readers, id])
     fault = f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`"
     require(id not in readers, fault, ConfigError)

@@ -1,6 +1,4 @@
-"""Kinds of tables and figures: the function of each by its dotted path, and its options.  An experiment names a kind
-and gives its options, which `gpbench.experiments.layout` checks when the file is read.  The function is imported when
-the table or figure is made; docs/reference/experiments.md describes the options."""
+"""Kinds of tables and figures: functions, imported at first use, and options (docs/reference/experiments.md)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

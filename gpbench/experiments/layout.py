@@ -1,5 +1,4 @@
-"""Checks of the table and figures of an experiment when its file is read: keys that its runs have, and known
-metrics."""
+"""Checks of an experiment's table and figures when its file is read: keys that its runs have, and known metrics."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -4,42 +4,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from gpbench import paths
 from gpbench.config import words
 from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
 from gpbench.config.values import Config, check_values
 from gpbench.errors import ConfigError, GpbenchError, require, require_known
-from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell, cells_of, require_recorded
 from gpbench.records.plan import Loaded, Records, RunPlan
 from gpbench.records.record import Record
 
 
-def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
-    """An experiment, and its cells with their records."""
-    folders = _resolved(config_dirs)
-    experiment = definition.read(id, folders)
-    return experiment, plan(experiment, preset or PRESETS[0], folders, records)
-
-
 def load_recorded(
     experiment: Experiment, preset: str | None, config_dirs: Sequence[Path], records: Records
 ) -> tuple[str, list[Cell]]:
     """The preset of which a larger share is recorded, "full" of equals, unless one is given, and its cells."""
-    folders = _resolved(config_dirs)
-    planner = Planner(folders)
-    planned = {name: plan(experiment, name, folders, records, planner) for name in ([preset] if preset else PRESETS)}
+    planner = Planner(config_dirs)
+    planned = {name: plan(experiment, name, planner, records) for name in ([preset] if preset else PRESETS)}
     count = lambda field, cells: sum(len(getattr(cell, field)) for cell in cells)
     shares = {name: count("records", cells) / max(1, count("splits", cells)) for name, cells in planned.items()}
     name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
     require_recorded(experiment.id, name, planned[name])
     return name, planned[name]
-
-
-def _resolved(config_dirs: Sequence[Path]) -> list[Path]:
-    return [paths.expanded(folder).resolve() for folder in config_dirs]
 
 
 class Planner:
@@ -81,18 +67,12 @@ class Planner:
         return cast(Config, {**self._bases[rest], **split})
 
 
-def plan(
-    experiment: Experiment,
-    preset: str,
-    config_dirs: Sequence[Path] = (),
-    records: Records | None = None,
-    planner: Planner | None = None,
-) -> list[Cell]:
+def plan(experiment: Experiment, preset: str, planner: Planner, records: Records | None = None) -> list[Cell]:
     """The cells of a preset with what is recorded of them, in the order of its jobs."""
     require_known(preset, PRESETS, f"no preset {preset!r}")
     jobs = experiment.jobs(preset)
     cells: list[Cell] = []
-    planned = (planner or Planner(config_dirs)).plans([overrides(job) for job in jobs])
+    planned = planner.plans([overrides(job) for job in jobs])
     for job, outcome in zip(jobs, planned, strict=True):
         if isinstance(outcome, GpbenchError):
             raise outcome

@@ -2,18 +2,3 @@
 `Record` has a run's fields, `RunPlan` the runs of a configuration with their ids, `Store` a results folder,
 `Collection` a Parquet file of records, and the module `frame` makes a pandas DataFrame of them.  Imports neither JAX
 nor NumPy nor pandas."""
-
-from gpbench import lazy
-
-__getattr__, __dir__, __all__ = lazy.attach(
-    __name__,
-    {
-        "arrays": ("Predictions",),
-        "collection": ("Collection", "open_existing", "open_store"),
-        "filters": ("matching",),
-        "plan": ("Run", "RunPlan"),
-        "record": ("Record",),
-        "unions": ("SHIPPED", "first_answer", "open_one", "open_stores"),
-        "store": ("Store", "latest", "recorded"),
-    },
-)

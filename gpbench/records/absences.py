@@ -1,5 +1,4 @@
-"""Values that finished runs do not have: metrics that do not exist on a test set, or are not finite.  A run that
-diverged has no values either, and is counted apart; one that failed has a reason for each metric."""
+"""Values that finished runs do not have: metrics that do not exist on a test set, or are not finite."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,8 +11,7 @@ LATE, LARGE, FAULT = "over time", "out of memory", "ended with an error"
 
 
 def absence(record: Record, metric: str) -> str:
-    """Why a run that did not diverge has no value of a metric: "undefined (1 class)", "not finite", or "over time"; ""
-    for any other run."""
+    """Why a run that did not diverge has no value of a metric, as "undefined (1 class)" or "over time"; else ""."""
     if record.diverged or record.metrics.get(metric, 0.0) is not None:
         return ""
     reason = (record.undefined or {}).get(metric)

@@ -6,8 +6,7 @@ and `log_prob_0` to `log_prob_{C-1}`, the classes in order of code (classificati
 `low95` and `high95` in original units, `cdf`, P(target or less), and of counts `below`, P(less) (regression).  Another
 program's samples or quantiles lack some of these, and files of earlier versions all after the variance.  What has the
 target's units is stored in float64: differences count, and variances of targets around 1e30 or 1e-27 leave the range of
-float32.  The others are stored in float32.
-"""
+float32.  The others are stored in float32."""
 
 import io
 from collections.abc import Iterator, Mapping

@@ -35,8 +35,7 @@ _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class Collection(Store):
-    """The records in a Parquet file that `gpbench collect` made: a results folder to read from.  It has thinned traces
-    (`gpbench.records.arrays`), no predictions and no states."""
+    """The records in a file of `gpbench collect`, to read from: with thinned traces, no predictions and no states."""
 
     _refusal = (
         "is a collection to read from; runs are written into results folders (run.results=DIR, or import --results"
@@ -110,8 +109,7 @@ def open_store(results: Path | str) -> Store:
 
 
 def open_existing(results: Path | str) -> Store:
-    """The records in a results folder, or in a collection.  A folder without runs stands for the `records.parquet` in
-    it."""
+    """The records in a results folder, without runs in its `records.parquet`, or in a collection."""
     folder = Path(results)
     problem = "is a file, and no results folder" if folder.exists() else "no such folder"
     require(str(results).endswith(SUFFIX) or folder.is_dir(), f"{results}: {problem}", ConfigError)

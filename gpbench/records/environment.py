@@ -17,8 +17,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def facts(*, device: str | None = None, precision: str | None = None) -> dict[str, Any]:
-    """The facts that a record has beside its numbers.  Ask when the run starts: a long run must not be stamped with
-    code edited while it ran.  `device` and `precision` come from the caller, who has started JAX."""
+    """The facts that a record has beside its numbers, as a run starts: code may be edited while it runs."""
     return {
         "device": device,
         "precision": precision,
@@ -37,8 +36,7 @@ def versions() -> dict[str, str | None]:
 
 
 def commit() -> dict[str, str | bool | None]:
-    """The `commit` of the checkout that gpbench runs from, outside one the variable GPBENCH_COMMIT; and `dirty`, True
-    where code or configuration differs from it, None outside a checkout."""
+    """The `commit` of the checkout, or GPBENCH_COMMIT, and `dirty`, whether files differ from it; else None."""
     # An installed package may lie inside somebody else's repository, whose commit would say nothing.
     if not (_ROOT / ".git").exists():
         return {"commit": os.environ.get("GPBENCH_COMMIT"), "dirty": None}

@@ -1,6 +1,5 @@
 """One run's folder: record.json, config.yaml, trace.npz and perhaps predictions and the trained state.  record.json has
-the SHA-256 of the other files, and ends with that of its own text.  A record without them was edited by hand, or is
-from before there were checksums; it is read without a check."""
+the SHA-256 of the other files, and ends with its own; one without them is read unchecked."""
 
 import hashlib
 import json
@@ -93,8 +92,7 @@ def decode_config(content: bytes) -> str:
 
 
 def parse_config(text: str) -> dict[str, Any]:
-    """The configuration; empty for an empty text.  Aliases, of which a few stand for billions of values, are
-    refused."""
+    """The configuration; empty for an empty text.  Aliases, which may stand for billions of values, are refused."""
     import yaml
 
     depth = 0
@@ -138,9 +136,8 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
 
 
 def plain(text: str) -> Any:
-    """JSON that can be printed and put into tables.  NaN and Infinity, as others write them, are None.  Raises
-    ValueError for texts that are none, a key twice, numbers of more than 64 bits, more levels or entries of a mapping
-    or list than `limits` has; RecursionError for a thousand levels."""
+    """JSON that can be printed and put into tables; NaN and Infinity are None.  Raises ValueError for texts that are
+    none, or beyond `limits`; RecursionError for a thousand levels."""
     value = _DECODER.decode(text)
     if "\\u" in text:  # perhaps half a pair of surrogates
         json.dumps(value, ensure_ascii=False).encode()

@@ -1,6 +1,5 @@
-"""A run's identity: the hash of what determines its numbers, and of nothing else.  Device, versions, commit and folder
-are in the record and not in the identity; a run made for its seconds is the exception.  Records whose hash is made
-otherwise have another `SCHEMA`."""
+"""A run's identity: the hash of what determines its numbers, and of nothing else such as device, versions or commit,
+but for runs made for their seconds.  Records whose hash is made otherwise have another `SCHEMA`."""
 
 import functools
 import hashlib
@@ -22,8 +21,7 @@ PROTOCOL: Mapping[str, Any] = {
 """The protocol's keys that reach arrays, metrics or the record, each with its neutral value.
 
 A key that is absent or has its neutral value is left out of the identity, so that a key added here with the value that
-does what was done before changes no id.  What methods interpolate is part of the method's own section.
-"""
+does what was done before changes no id.  What methods interpolate is part of the method's own section."""
 
 
 def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
@@ -58,8 +56,7 @@ def canonical(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_id(*, split: int, seed: int, **identity: Any) -> str:
     """The id of one run: the first 16 hex digits of the SHA-256 of its identity, which is what `identify` returns, with
-    `output` where the data set has several.  The order of keys does not matter; 1 and 1.0 differ.  Raises TypeError or
-    ValueError for values that JSON lacks, NaN and infinities included."""
+    `output` where the data set has several.  The order of keys does not matter; 1 and 1.0 differ."""
     return _digest({**identity, "split": int(split), "seed": int(seed)})
 
 

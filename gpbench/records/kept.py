@@ -1,5 +1,4 @@
-"""The arrays that `run.keep=true` keeps: their names and axes, and a check of those that were read from a file.
-Pictures are drawn of them, and a file may come from somebody else."""
+"""The arrays that `run.keep=true` keeps, of which pictures are drawn: names, axes, and a check of those of a file."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -9,34 +8,13 @@ if TYPE_CHECKING:
 
 PREFIX = "kept_"  # prefix of their names in a trace
 
+_OF_EFFECTS = {"inputs": "E{0} {0}", "grid": "g{0} {0}", "mean": "E{0} g{0}", "std": "E{0} g{0}", "joint": "E{0}"}
 _AXES = {
-    "X": "n D",
-    "y": "n",
-    "X_shift": "D",
-    "X_scale": "D",
-    "y_mean": "",
-    "y_std": "",
-    "grid": "G D",
-    "mean": "G",
-    "var": "G",
-    "log_probs": "G C",
-    "hidden": "G H",
-    "lengthscales": "D",
-    "inducing": "M D",
-    "covariance_inducing": "K D",
-    "shares": "S components",
-    **{
-        f"effect{size}_{name}": axes
-        for size in (1, 2)
-        for name, axes in {
-            "inputs": f"E{size} {size}",
-            "grid": f"g{size} {size}",
-            "mean": f"E{size} g{size}",
-            "std": f"E{size} g{size}",
-            "joint": f"E{size}",
-            "place": f"E{size}",
-        }.items()
-    },
+    **{"X": "n D", "y": "n", "X_shift": "D", "X_scale": "D", "y_mean": "", "y_std": ""},
+    **{"grid": "G D", "mean": "G", "var": "G", "log_probs": "G C", "hidden": "G H"},
+    **{"lengthscales": "D", "inducing": "M D", "covariance_inducing": "K D", "shares": "S components"},
+    **{f"effect{size}_{name}": axes.format(size) for size in (1, 2) for name, axes in _OF_EFFECTS.items()},
+    **{"effect1_place": "E1", "effect2_place": "E2"},
 }
 """The axes of each array: training rows n, inputs D, points of the grid G, classes C, hidden units H, inducing points M
 and K, samples S; of effects of one and of two inputs their number E and the points g of their grid."""
@@ -61,8 +39,7 @@ _GRIDS = {"G": "D", "g2": "2"}
 
 
 def faults(arrays: "Mapping[str, ndarray]") -> Iterator[str]:
-    """Faults of kept arrays: other axes than a run leaves, numbers that are not finite, and arrays without
-    those that they are drawn with.  Arrays of other names, which a user's method keeps, may have any axes."""
+    """Faults of kept arrays, but for those of other names, which a user's method keeps and which may have any axes."""
     import numpy as np
 
     by_name = {name.removeprefix(PREFIX): values for name, values in arrays.items() if name.startswith(PREFIX)}

@@ -1,7 +1,5 @@
-"""Claims on runs in training: a file for each run in `results/claims/`, held by the process that trains it.  A file
-that is created exclusively is one process's alone, on a shared disk too.  Its time of change is the holder's heartbeat:
-a claim is dead when its process is, which can be seen on the same machine, or when it has been silent for long.  A
-process that was given the id of an ended one is recognised by its start."""
+"""Claims on runs in training: a file for each run in `results/claims/`, created exclusively by the process that trains
+it.  A claim is dead when its process has ended on the same machine, or when its heartbeat has been silent for long."""
 
 import contextlib
 import json
@@ -108,10 +106,9 @@ def _take(path: Path) -> None:
             with contextlib.suppress(OSError):  # it may have been created, and not written
                 path.unlink()
             raise storage_error(path.parent.parent, error) from error
-    raise ClaimedError(
-        f"{holder(path.parent.parent, path.name) or 'another process'} is training run {path.name}"
-        " already; when it has ended, the same command finds the record"
-    )
+    other = holder(path.parent.parent, path.name) or "another process"
+    mend = "when it has ended, the same command finds the record"
+    raise ClaimedError(f"{other} is training run {path.name} already; {mend}")
 
 
 def _remove_dead(path: Path) -> None:

@@ -1,5 +1,4 @@
-"""Lists of installed packages: a record has the checksum of one, and a results folder has each list once.  A list has a
-line NAME==VERSION for each package, by name, which `pip install -r` reads.  Imports neither JAX nor NumPy."""
+"""Lists of installed packages, NAME==VERSION by name; records have the checksum of one.  No JAX, no NumPy."""
 
 import contextlib
 import functools
@@ -24,9 +23,7 @@ _FILES = ("METADATA", "PKG-INFO", "")
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions of all installed packages by normalised name (PEP 503), as this process first found them; of several
-    of a name that of the one that is imported.  Only the heads of their files are read, which is fifteen times as
-    fast."""
+    """The versions of all installed packages by normalised name (PEP 503), as this process first found them."""
     texts: dict[str, str] = {}
     for package in metadata.distributions():
         with contextlib.suppress(OSError, ValueError):  # not readable, or no text
@@ -106,6 +103,5 @@ def texts(records: Iterable[Record], read: Callable[[str], str]) -> dict[str, st
 def absent(checksum: str, source: object) -> AbsentError:
     """The error where a folder or file has no such list."""
     name = ascii(checksum)[1:-1][:60]
-    return AbsentError(
-        f"{source} has no list of packages with the checksum {name}: copy it from where the run was made"
-    )
+    mend = "copy it from where the run was made"
+    return AbsentError(f"{source} has no list of packages with the checksum {name}: {mend}")

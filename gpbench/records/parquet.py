@@ -1,6 +1,5 @@
-"""Parquet files of texts in which a flipped bit is an error, whichever byte it is in.  Parquet has checksums of pages,
-and none of its footer, which has names, types and positions: a digest of the footer stands before it, where other
-readers pass over it."""
+"""Parquet files of texts in which a flipped bit is an error, whichever byte it is in: a digest of the footer, which has
+no checksum of its own, stands before it, where other readers pass over it."""
 
 import hashlib
 import mmap

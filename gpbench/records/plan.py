@@ -1,5 +1,4 @@
-"""The plan of a job: the runs of a configuration with their ids, and those of them that are recorded.  It is made once
-from a resolved configuration, and read by the sweep, the claim, the job, tables and the site."""
+"""The plan of a job: the runs of a configuration with their ids, and those of them that are recorded."""
 
 import json
 import math
@@ -64,8 +63,7 @@ class RunPlan:
 
     @classmethod
     def from_config(cls, cfg: Config, loaded: Loaded | None = None) -> "RunPlan":
-        """The plan of a configuration.  Data are loaded only where the card has no checksum.  Raises ConfigError: there
-        are no such splits or outputs; DataError: the data had to be loaded, and could not be."""
+        """The plan of a configuration.  Data are loaded only where the card has no checksum."""
         from gpbench.config import cards
         from gpbench.data import splits
 
@@ -101,9 +99,7 @@ class RunPlan:
         return [name for name in _EXTRAS if self.cfg["run"].get(name)]
 
     def recorded(self, records: Records) -> dict[str, Record]:
-        """The records that stand for runs of this plan, by id, in the plan's order.  A record counts when it has the
-        run's id and this schema, and arrays, state and gap where the plan needs them; with `run.again` none does.  That
-        of a lost run counts within the limit that it had."""
+        """The records that stand for runs of this plan, by id, in its order: of this schema, and with all it needs."""
         candidates = {} if self.again else {run.id: records.get(run.id) for run in self.runs}
         return {id: record for id, record in candidates.items() if record and self._accepts(record)}
 
@@ -127,8 +123,7 @@ class RunPlan:
         return cls(fields["cfg"], fields["data_checksum"], tuple(Run(**run) for run in fields["runs"]))
 
     def with_extras_of(self, records: Records) -> "RunPlan":
-        """The plan, which also asks for the arrays, states and gaps that some of its runs have in these records.
-        So a run that is made again for one of them keeps the others."""
+        """The plan that also asks for what some of its runs have in these records: a run made again keeps it."""
         known = [record for run in self.runs if (record := records.get(run.id))]
         return self.with_run(**{name: True for name, extra in _EXTRAS.items() if any(map(extra, known))})
 
@@ -153,8 +148,7 @@ def within_rows(cfg: Config, rows: int) -> Config:
 
 
 def _checksum_and_rows(cfg: Config, loaded: Loaded) -> tuple[str, int, int | None]:
-    """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.  Of many jobs on it
-    the first alone loads it."""
+    """The checksum, the rows and the fewest training rows of data without a checksum, loaded for the first job."""
     from gpbench.data import splits
     from gpbench.data.sources import configured
 

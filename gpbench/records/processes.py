@@ -1,7 +1,6 @@
-"""Processes that leave claims and folders, each known by its machine, its id and its start, and what killed ones left.
-An id alone is given out again, and another machine that shares the disk has the same ids.  Folders that are set aside
-while a record is written, replaced or deleted are named `.tmp-ID-PROCESS-RANDOM`, and that with `-old` where it is the
-record that is replaced."""
+"""Processes that leave claims and folders, each known by its machine, its id and its start, and what killed ones left:
+folders `.tmp-ID-PROCESS-RANDOM`, set aside while a record is written, replaced or deleted, with `-old` for the record
+that is replaced."""
 
 import contextlib
 import hashlib
@@ -26,8 +25,7 @@ def facts() -> dict[str, Any]:
 
 
 def ended(facts: Mapping[str, Any]) -> bool:
-    """True if the process with these facts is known to have ended, which only one of the same machine can tell.  Facts
-    of an earlier gpbench say too little of the machine: that process is not known to have ended."""
+    """True if the process with these facts is known to have ended, which only one of the same machine can tell."""
     pid = facts.get("pid")
     if any(facts.get(key) != fact for key, fact in _machine().items()) or type(pid) is not int or not 0 < pid < 2**31:
         return False
@@ -40,8 +38,7 @@ def name() -> str:
 
 
 def _named_has_ended(name: str) -> bool | None:
-    """Whether the process of a `name` has ended; None where it was one of another machine.  A name of an earlier
-    gpbench is an id alone.  Raises ValueError for a text that is no name."""
+    """Whether the process of a `name` has ended; None for another machine.  Raises ValueError."""
     id, start, machine = [*name.split("."), "", ""][:3]
     if machine and machine != _digest():
         return None
@@ -64,8 +61,7 @@ def _digest() -> str:
 
 
 def _machine() -> dict[str, str | None]:
-    """The host, its boot, and its namespace of process ids, of which each container has one.  Two machines may have one
-    name and namespaces of one number, and never have the same boot."""
+    """The host, its boot and its namespace of process ids, which no other machine or container has together."""
     boot = pids = None
     with contextlib.suppress(OSError):  # not Linux
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -88,8 +84,7 @@ def aside(runs: Path, id: str) -> Path:
 
 
 def restore(runs: Path, id: str = "*") -> list[str]:
-    """Puts back the records that killed processes had moved aside and not replaced; their ids.  Those of another
-    machine count as killed when they have been silent for long: writing takes them a moment."""
+    """Puts back the records that killed processes, or silent ones of other machines, had moved aside; their ids."""
     restored = []
     for folder in runs.glob(f".tmp-{id}-*{OLD}"):
         try:

@@ -1,5 +1,4 @@
-"""The record of a finished run: its fields, and how their values become JSON.  Imports neither JAX nor NumPy nor
-pandas."""
+"""The record of a finished run: its fields, and how their values become JSON.  No JAX, NumPy or pandas."""
 
 import functools
 import math

@@ -122,8 +122,7 @@ class Store:
         return self._beside(id, arrays.PREDICTIONS, arrays.unpack_predictions, {})
 
     def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
-        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read.  None, and
-        nothing is read, where they have other names, shapes or types than expected."""
+        """The arrays of the trained state; empty if it was not saved or is damaged, None for others than expected."""
         nothing: dict[str, np.ndarray] | None = {}
         return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), nothing)
 

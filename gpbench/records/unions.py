@@ -1,6 +1,5 @@
-"""Several results folders read as one, and the records that ship with gpbench.  The collected records of the five
-papers and of the leaderboard ship with the package (`paths.shipped_files`).  They are read where nothing of one's own
-is recorded, which is said in one line on stderr, and under the name `shipped` beside one's own."""
+"""Several results folders read as one, and the records that ship with gpbench (`paths.shipped_files`): read where
+nothing of one's own is recorded, which is said on stderr, and under the name `shipped` beside one's own."""
 
 import contextlib
 import functools
@@ -87,8 +86,7 @@ class _StoreUnion(Store):
 
 
 def open_stores(results: Results = None) -> list[Store]:
-    """The stores of these results folders; by default that of the default folder, or without runs there the shipped.
-    Raises ConfigError: a folder does not exist, or the list is empty."""
+    """The stores of these results folders; by default that of the default folder, or the shipped without runs there."""
     if results is None:
         own = _default()
         if own.ids() or not (stores := _shipped()):
@@ -124,14 +122,10 @@ def union(stores: Sequence[Store]) -> Store:
 
 
 def first_answer(
-    results: Results,
-    answer: Callable[[list[Store]], _Answer],
-    is_nothing: Callable[[_Answer], bool] = lambda answer: False,
+    results: Results, answer: Callable[[list[Store]], _Answer], is_nothing: Callable[[_Answer], bool] = lambda _: False
 ) -> _Answer:
-    """The answer that recorded runs give.  Where no folder is named, and none of one's own runs is one of those asked
-    for, the runs that ship with gpbench answer, which is said on stderr.  Own and shipped runs are never mixed unless
-    both are named.  Raises ConfigError: as `open_stores` and `answer` do; where neither answers, that of both together;
-    if these do, that of one's own runs with a hint."""
+    """The answer that recorded runs give: where no folder is named, and none of one's own runs is asked for, that of
+    the runs that ship with gpbench, which is said.  They are never mixed unless both are named."""
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []
     reason = "nothing of the kind is recorded here"
@@ -154,8 +148,7 @@ def first_answer(
 
 
 def _of_both(error: AbsentError, answer: Callable[[list[Store]], Any], stores: list[Store]) -> ConfigError:
-    """The error of own and shipped runs together, which know more names; where they answer, that of one's own says how
-    to read both."""
+    """The error of own and shipped runs together; where they answer, how to read both."""
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             answer(stores)

@@ -1,8 +1,7 @@
 """RO-Crates of tables: zip files of a table, its picture, its runs, what they cite, and a description of all these.
 
 The format: https://w3id.org/ro/crate/1.1.  The description is a plain dict.  The library `rocrate` dates crates by the
-clock and names entities at random, and equal runs must give equal bytes.
-"""
+clock and names entities at random, and equal runs must give equal bytes."""
 
 import hashlib
 import io
@@ -62,9 +61,7 @@ def write(
     package_lists: Mapping[str, str] | None = None,
     config_dirs: Sequence[Path] = (),
 ) -> None:
-    """Writes the crate of a table; equal runs give equal bytes.  Raises ConfigError: there are no records, or the card
-    of their data is wrong; StorageError: the file cannot be written.
-    """
+    """Writes the crate of a table; equal runs give equal bytes."""
     # by file, oldest first: a file has each run once, and a comparison of commits has it twice
     groups: list[dict[str, Record]] = []
     for record in sorted(records, key=lambda record: record.age):
@@ -177,8 +174,7 @@ def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_E
 
 
 def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
-    """Each version of gpbench and each program of imported runs, with the commits of its runs and those packages that
-    can change a number; files list all of them."""
+    """Each version of gpbench and each other program, with the commits of its runs and the packages of its numbers."""
     own = lambda record: ("gpbench", str((record.versions or {}).get("gpbench") or ""))
     groups = gather(((record.method, "") if record.imported else own(record), record) for record in records)
     entities = []
@@ -213,8 +209,7 @@ def _commits(records: Iterable[Record]) -> list[_Entity]:
 
 
 def _compute(records: Sequence[Record]) -> list[_Entity]:
-    """The hours of the runs by the clock, and of the processors where they are known; devices and processors of the
-    runs, without names of hosts."""
+    """The hours of the runs by the clock, and of the processors where known; devices and processors, without hosts."""
     clock = math.fsum(value or 0.0 for record in records for value in record.seconds.values())
     known = [record.cpu_seconds for record in records if record.cpu_seconds]
     seconds = {"hours of compute": clock, **({"CPU hours without compilation": math.fsum(known)} if known else {})}

@@ -1,7 +1,5 @@
-"""`python -m gpbench.sweep.child PARENT WORDS`: the command `gpbench WORDS`, which dies with its parent process.
-The process arranges this itself, since a function between fork and exec is unsafe beside the threads of JAX, which
-warns of it.  It starts with the signals blocked that ask to stop, so that each waits for the `StopRequest` of training.
-"""
+"""`python -m gpbench.sweep.child PARENT WORDS`: the command `gpbench WORDS`, which dies with its parent process by
+itself.  Signals that ask to stop are blocked until training waits for them."""
 
 import atexit
 import contextlib

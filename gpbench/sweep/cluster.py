@@ -196,17 +196,15 @@ class _Local:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder that is the user's alone, for the jobs that submitit keeps in pickles.  A pickle is a program: who
-    can write one that another user's process reads can run anything there.  Raises StorageError: the folder cannot be
-    made, or others could write into it."""
+    """Makes a folder that is the user's alone, for submitit's pickles: who can write one can run anything.  Raises
+    StorageError: it cannot be made, or others could write into it."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
         _check_folder(folder)
     except OSError as error:
-        raise StorageError(
-            f"cannot use the folder {folder}: {error.strerror}; name another results folder with run.results=DIR"
-        ) from error
+        mend = "name another results folder with run.results=DIR"
+        raise StorageError(f"cannot use the folder {folder}: {error.strerror}; {mend}") from error
 
 
 def _check_folder(folder: Path) -> None:
@@ -224,8 +222,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def read_result(path: Path) -> tuple[str, str]:
-    """The result of a job of submitit: "success" or "error", and the text that the job returned or the traceback.
-    Raises ValueError: it is anything else, or damaged; StorageError: its folder is not the user's alone."""
+    """The "success" or "error" of a job of submitit, with the text that it returned or the traceback, from a pickle."""
     _check_folder(path.parent)
     try:
         status, text = _Texts(io.BytesIO(path.read_bytes())).load()

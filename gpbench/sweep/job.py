@@ -28,8 +28,7 @@ Running = Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a job.  Of the statuses, "already" means that all its records were there before.  "claimed" is none of
-    them: another process trains it, and it is asked for again."""
+    """Outcome of a job; "already": all its records were there before; "claimed": another process trains it."""
 
     overrides: list[str]
     status: str
@@ -114,8 +113,7 @@ class Job:
 
 
 def longest_first(jobs: Sequence[Job], store: Store) -> list[Job]:
-    """The jobs with a run that nobody has recorded, in their order, since any of them may be the longest; then the
-    others, those first whose runs took most seconds: so all workers are busy to the end."""
+    """The jobs with an unrecorded run, which may be the longest, then those whose runs took most seconds."""
 
     def seconds(job: Job) -> float:
         records = [store.get(run.id, whole=False) for run in job.plan.runs]

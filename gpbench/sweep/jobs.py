@@ -87,8 +87,7 @@ def _visible_gpus() -> list[str]:
 
 
 class Jobs:
-    """The jobs of one sweep.  `run` is the `run` section of its configuration; its time limit counts from here.
-    `launcher` and `settings`: the choice of Hydra's group of that name, and what it says.  Raises ConfigError."""
+    """The jobs of one sweep with this `run` section; `launcher` and `settings` are the choice of Hydra's group."""
 
     def __init__(self, config_dirs: Sequence[Path], run: Run, launcher: str = "basic", settings: Any = None):
         check_values({"run": run})
@@ -195,8 +194,7 @@ class Jobs:
         self._view.ended(ended)
 
     def conclude(self) -> int:
-        """Print how many jobs ended how, and the failed ones; 0 if all are done, and otherwise the error that they call
-        for."""
+        """Prints how many jobs ended how, and the failed ones; 0 if all are done, else raises what they call for."""
         counts = Counter(outcome.status for outcome in self.outcomes)
         print(f"{counted(len(self.outcomes), 'job')}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
         for status in (*RECORDED, "failed"):

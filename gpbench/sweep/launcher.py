@@ -1,6 +1,5 @@
-"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own, away from
-XLA's flags, caches and memory of the others.  Records that exist are not made again, so run the same command to resume
-where a sweep stopped."""
+"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own.  Records
+that exist are not made again: the same command resumes where a sweep stopped."""
 
 import itertools
 import re
@@ -25,8 +24,7 @@ _MOST_JOBS = 100_000
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
-    """Runs all jobs of a sweep.  Returns 0 if every job is done.  Raises ConfigError: there are no jobs or more than
-    `_MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed."""
+    """Runs all jobs of a sweep, after all of them were composed; 0 if every job is done."""
     parsed = parse(overrides)
     launcher = chosen_launcher([str(word.input_line) for word in parsed if word.is_hydra_override()], config_dirs)
     composer = Composer(config_dirs)
@@ -47,8 +45,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
 
 
 def _sorted(parsed: "Sequence[Override]") -> "tuple[list[Override], list[Override]]":
-    """The words of the sections of a whole sweep, and those of its jobs, which may fit one choice of `method=a,b` and
-    not the default's method.  Raises ConfigError where they make no jobs, or more than `_MOST_JOBS`."""
+    """The words of the sections of a whole sweep, and those of its jobs, which may fit one method and not another."""
     lengths = list(map(_length, parsed))
     if 0 in lengths:
         raise ConfigError(f"{parsed[lengths.index(0)].input_line} has no values; range(START,STOP) ends before STOP")

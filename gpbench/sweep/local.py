@@ -1,5 +1,4 @@
-"""Processes of this machine that run jobs: forked from one that has imported JAX, or started from nothing.  None
-outlives its parent."""
+"""Processes of this machine that run jobs, forked or started from nothing; none outlives its parent."""
 
 import contextlib
 import json
@@ -25,8 +24,7 @@ _SHARED = ("device", "memory_fraction", "devices", "cores")
 
 
 class Child:
-    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user;
-    `environment` is added to ours, and `slot` is its number among the jobs that run at a time."""
+    """A running job; `overrides` name it to the user, `slot` is its number among those that run at a time."""
 
     def __init__(
         self,
@@ -90,8 +88,7 @@ def start_run(content: bytes, words: Sequence[str], environment: Mapping[str, st
 
 
 class Forks:
-    """The servers (`gpbench.cli.server`) that fork the jobs of a sweep: one for each combination of the settings that
-    are made before the import of JAX."""
+    """The servers (`gpbench.cli.server`) that fork jobs: one for each choice of settings before the import of JAX."""
 
     def __init__(self) -> None:
         self._servers: dict[str, _Server] = {}
@@ -99,8 +96,7 @@ class Forks:
     def start(
         self, run: Mapping[str, Any], content: bytes, words: Sequence[str], environment: Mapping[str, str]
     ) -> "_Forked | None":
-        """The process of `gpbench run WORDS` with this `run` section; None where it needs one that starts from nothing:
-        off Linux, with several processes, and where the server is gone."""
+        """The process of `gpbench run WORDS`, forked; None for several processes, off Linux, without a server."""
         if sys.platform != "linux" or "GPBENCH_PEERS" in os.environ or run["processes"] != 1:
             return None
         key = json.dumps({name: run[name] for name in _SHARED})

@@ -1,5 +1,4 @@
-"""`run.processes=P`: a run in P processes of this machine, which JAX's distributed runtime joins on loopback.  Each is
-a `gpbench run` of the same plan, and GPBENCH_PEERS says which one it is.  The first speaks for all of them."""
+"""`run.processes=P`: a run in P processes of this machine, of which GPBENCH_PEERS says which one each is."""
 
 import math
 import os

@@ -5,16 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import polygamma
 
-from gpbench.analysis.board import (
-    Board,
-    chance_to_win,
-    gains,
-    inverse_trigamma,
-    mean_gain,
-    moments,
-    of_families,
-    outcomes,
-)
+from gpbench.analysis.board import Board, chance_to_win, gains, mean_gain, moments, of_families, outcomes
 
 
 def drawn(random, K, D, *, methods=0.0, sets=0.2):
@@ -54,9 +45,12 @@ def test_moments_find_the_prior_that_variances_were_drawn_from():
     assert moments(np.full(50, 0.3), degrees, 33.0)[0] == 33.0  # less spread than sampling alone: as much as allowed
 
 
-def test_the_trigamma_function_is_inverted():
-    for value in (1e-3, 0.1, 1.0, 50.0):
-        assert float(polygamma(1, inverse_trigamma(value))) == pytest.approx(value, rel=1e-9)
+def test_the_trigamma_function_of_half_the_prior_degrees_is_the_excess_variance():
+    logs = np.array([-1.0, 0.0, 0.5, 0.5])
+    for scale in (1.2, 2.0, 20.0):
+        excess = (scale * logs).var(ddof=1) - polygamma(1, 2.0)
+        d0, _ = moments(np.exp(scale * logs), 4, 1e6)
+        assert polygamma(1, d0 / 2) == pytest.approx(excess, rel=1e-9)
 
 
 def test_without_moderation_the_test_is_the_paired_t_test(monkeypatch):

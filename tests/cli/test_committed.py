@@ -76,7 +76,7 @@ def test_every_committed_record_has_this_schema_and_its_id_and_a_figure_misses_n
         assert {name for record in committed for name in record.metrics} <= METRICS.keys()
     for preset, counts in RUNS.items():
         for experiment, count in counts.items():
-            cells = plan(definition.read(experiment), preset, records=open_store(records(experiment)), planner=PLANNER)
+            cells = plan(definition.read(experiment), preset, PLANNER, open_store(records(experiment)))
             missing = sum(len(cell.missing) for cell in cells)
             assert (sum(len(cell.splits) for cell in cells), missing) == (count, 0), experiment
 

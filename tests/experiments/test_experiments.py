@@ -21,7 +21,7 @@ from gpbench.records.collection import open_store
 @functools.cache
 def planned(id, preset):
     """The cells of an experiment, composed once for all tests."""
-    return plan(definition.read(id), preset, planner=PLANNER)
+    return plan(definition.read(id), preset, PLANNER)
 
 
 def runs(cells):

@@ -25,8 +25,7 @@ _MARK_NAMES = {"best": r"\textbf{Bold}", "tied": r"\underline{underlined}", "pla
 
 
 def as_latex(sheet: Sheet) -> str:
-    """A float for each grid, notes below it, and what was run as comments; needs the package booktabs.  A sheet without
-    title is written as bare `tabular`s."""
+    """A float for each grid, notes below it, and what was run as comments; bare `tabular`s without a title."""
     notes = sheet.notes
     lines = [r"% needs \usepackage{booktabs}"]
     grids = [piece for grid in (*sheet.grids, *sheet.twins) for piece in (_pages(grid) if grid.prose else [grid])]

@@ -40,8 +40,7 @@ Arrays = Callable[[str], "dict[str, ndarray]"]
 
 
 def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: Arrays) -> "Picture":
-    """Draws the figure of an experiment with notes, in small print below the panels, or of dots and ranks as its
-    `notes`.  Raises ConfigError: nothing is recorded, or no run has the arrays that the figure shows."""
+    """Draws the figure of an experiment, with notes below the panels, or beside it as its `notes`."""
     from gpbench.report.figures import style
 
     kind = experiment.figure["kind"]
@@ -51,10 +50,8 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     ids = (record.id for cell in planned for record in cell.finished)
     if needed and not any(name in run for run in map(arrays, ids) for name in needed):
         noun, remedy = ("a trace", "") if kind == "traces" else ("kept its arrays", " with run.keep=true")
-        raise ConfigError(
-            f"{experiment.id}: no run here has {noun}, so there is nothing to draw; use the results"
-            f" folder of the runs, or make them again{remedy}"
-        )
+        mend = f"use the results folder of the runs, or make them again{remedy}"
+        raise ConfigError(f"{experiment.id}: no run here has {noun}, so there is nothing to draw; {mend}")
     records = [record for cell in planned for record in cell.records]
     facts = provenance(records)
     of_runs = "; ".join(f"{name} {', '.join(facts[name])}" for name in ("device", "precision", "jax", "commit"))
@@ -75,8 +72,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown: the paths of the
-    files.  Raises StorageError: a file cannot be written."""
+    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown: their paths."""
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
     for file in files:
         write(figure, file)

@@ -56,8 +56,7 @@ def draw_calibration(predictions: Predictions) -> style.Picture:
 
 
 def reliability(predictions: Predictions) -> tuple[Float[ndarray, " B"], Float[ndarray, " B"], Int[ndarray, " B"]]:
-    """Mean probability, share of the class and number of rows of every bin of test rows that has rows, by the
-    probability of a class: of two the second one, of more the most probable one."""
+    """Mean probability of a class, of two the second, its share, and the rows, of every bin that has test rows."""
     probabilities = np.exp(log_probs(predictions))
     if probabilities.shape[1] == 2:
         confidence, is_right = probabilities[:, 1], predictions["target"] > 0

@@ -1,7 +1,4 @@
-"""Figures of comparisons: critical-difference diagrams of average ranks, and paired differences with intervals.
-
-A diagram (J. Demšar, JMLR 7, 2006, section 3.2.2) has average ranks on an axis and the methods on both sides of it.
-"""
+"""Figures of comparisons: diagrams of critical differences (Demšar 2006), and paired differences."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -100,10 +97,7 @@ def _room(names: Iterable[str]) -> float:
 
 
 def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
-    """Draws a row of diagrams for each set, of all methods first, and a column for each metric.  A panel without a
-    diagram has the reason.  One setting a method is ranked (`gpbench.analysis.comparison`), unless the
-    option `settings` is `all`.
-    """
+    """Draws a row of diagrams of critical differences for each set, and a column for each metric."""
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)
     columns = [[result for result in results if result.metric == metric] for metric in options["metrics"]]

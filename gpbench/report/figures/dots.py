@@ -28,10 +28,7 @@ _DIAMOND: Any = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "m
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
-    """Draws a panel for each data set, with published values as open diamonds where they are targets.  Of several
-    `sets` that a method is in the first counts.  One setting a method is drawn (`gpbench.analysis.comparison`), unless
-    the option `settings` is `all`.
-    """
+    """Draws a panel for each data set, with published targets as open diamonds."""
     options = {"settings": rankings.MAIN, **experiment.figure}
     metric, sets = options["metric"], options.get("sets", {})
     rows = rankings.selected_rows(experiment, planned, options, metric)
@@ -121,10 +118,8 @@ def _target(entry: Entry) -> float | None:
 def _notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str]:
     """A legend of dots and bars, then caveats with their methods."""
     records = [record for row in rows.values() for entry in row.values() for record in entry.cell.records]
-    yield (
-        f"{title(metric, records)}: means over splits ± one standard error, not corrected for rows that splits share;"
-        " arrows: means outside of the panel, with their values"
-    )
+    bars = "means over splits ± one standard error, not corrected for rows that splits share"
+    yield f"{title(metric, records)}: {bars}; arrows: means outside of the panel, with their values"
     for reason in dict.fromkeys(UNRANKED[name] for name, row in rows.items() if _is_unranked(row)):
         yield f"† {reason}"
     methods: dict[str, dict[str, None]] = {}

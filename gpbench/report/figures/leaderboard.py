@@ -18,8 +18,7 @@ _HEIGHTS = ((2.0, -7.0, 11.0, -16.0), (20.0, -25.0))
 
 
 def draw_board(runs: BoardRuns) -> style.Picture:
-    """Draws the methods by the share of others that they beat, with standard errors, and the share against CPU seconds
-    with the Pareto front as a line; those that may be the best are blue."""
+    """Draws shares of others beaten with standard errors, and the Pareto front; blue methods may be the best."""
     board = runs.board
     with style.context():
         figure = style.figure(9.6, 1.6 + 0.22 * len(board.means))

@@ -50,10 +50,9 @@ def suitable_kinds(content: RunContent) -> list[str]:
     """The kinds of pictures that suit the run.  Raises ConfigError: no kind suits it."""
     names = [name for name, lack in kinds(content).items() if not lack]
     if not names:
-        raise ConfigError(
-            f"there is nothing to draw of run {content.record.id}, without trace and predictions, as in collected"
-            " records; use the results folder of the run, or run it again with run.keep=true run.again=true"
-        )
+        lack = f"run {content.record.id}, without trace and predictions, as in collected records"
+        mend = "use the results folder of the run, or run it again with run.keep=true run.again=true"
+        raise ConfigError(f"there is nothing to draw of {lack}; {mend}")
     return names
 
 

@@ -1,5 +1,4 @@
-"""Predictions that runs with one or two inputs kept: curves, surfaces and decision boundaries; and effects of additive
-models: a row of panels for each data set, a panel for each effect, with bands and truth."""
+"""Predictions that runs kept: curves, surfaces and decision boundaries; and effects of additive models."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -175,10 +174,8 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
 
 
 def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.  Interactions are those
-    of the last cell of each data set.  With the option `truth` a note has for each data set and cell the RMSE of the
-    effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
-    """
+    """Draws the effects of the first split, mean ± 2 standard deviations, in original units; interactions are those of
+    the last cell of each data set.  With the option `truth` notes have the RMSE and coverage of bands over splits."""
     options = experiment.figure
     is_known = "truth" in options
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))

@@ -15,9 +15,7 @@ _MARKERS = {"equal": "o", "better": "^", "worse": "v"}
 
 @style.context()
 def draw_printed(compared: Sequence[Reproduction]) -> style.Picture:
-    """Draws targets: losses on logarithmic axes, log-likelihoods, and deviations in joint standard errors.  Raises
-    ConfigError: no recorded number is beside a target.
-    """
+    """Draws targets: losses on logarithmic axes, log-likelihoods, and deviations in joint standard errors."""
     targets = [target for target in compared if not target.exclusion]
     if not targets:
         raise ConfigError("no recorded number is beside a printed one that is a target; `gpbench ls experiments`")

@@ -26,8 +26,7 @@ _NOTE = (
 
 
 def draw_fit(record: Record, arrays: Mapping[str, ndarray]) -> style.Picture:
-    """Draws the predictive mean, or the probability of a class, with the training rows.  Raises ConfigError: the run
-    kept nothing that can be drawn."""
+    """Draws the predictive mean, or the probability of a class, with the training rows."""
     inputs = arrays["kept_X"].shape[1]
     size = (4.2, 3.0) if inputs == 1 else (3.6, 3.2) if "kept_mean" in arrays else (3.9, 3.5)
     figure = style.figure(*size)
@@ -40,10 +39,8 @@ def draw_fit(record: Record, arrays: Mapping[str, ndarray]) -> style.Picture:
         axis.grid(False)
         predictions.boundary(axis, arrays)
     else:
-        raise ConfigError(
-            f"run {record.id} kept nothing to draw: run it again with run.keep=true (regression"
-            " with one or two inputs, or method=gam)"
-        )
+        mend = "run it again with run.keep=true (regression with one or two inputs, or method=gam)"
+        raise ConfigError(f"run {record.id} kept nothing to draw: {mend}")
     return figure
 
 
@@ -106,8 +103,7 @@ _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "see
 
 @style.context()
 def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[str] = ()) -> Figure:
-    """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.  Raises
-    ConfigError: no run has a trace, or no trace has a metric."""
+    """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences."""
     known = traced_metrics(traces)
     if not known:
         raise ConfigError("these runs have no traces: use the results folder in which they were trained")

@@ -19,9 +19,7 @@ from gpbench.report.figures import style
 
 
 def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws seconds of training against the number of devices, means over splits.  Hollow points are simulated: their
-    devices share cores.
-    """
+    """Draws seconds of training against the number of devices; hollow points are simulated."""
     options = experiment.figure
     key, along = options["colour"], options["along"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)), options.get("colours"))
@@ -51,9 +49,7 @@ _MEMORY = "MB a step"
 
 
 def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws milliseconds, or operations, and MB of a step on logarithmic axes, means over splits, a column for a size.
-    Notes have the exponents of lines through the points.
-    """
+    """Draws costs of a step on logarithmic axes, a column for a size; notes have the exponents of lines."""
     options = experiment.figure
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
@@ -94,8 +90,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 def _along_size(
     experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: str
 ) -> tuple[ndarray, ndarray, str] | None:
-    """The size `along` and the quantity, at the other sizes that the most cells share, as in " (M = 32)"; None below
-    two cells.  Cells without that size are left out: their method does not have it."""
+    """The sizes, the quantity, and the other sizes that most cells share, as in " (M = 32)"; None below two cells."""
     others: Callable[[Cell], tuple] = lambda cell: tuple(
         (key, cell.job[key]) for key in keys if key != along and key in cell.job
     )
@@ -126,10 +121,8 @@ def _size(experiment: Experiment, key: str, cell: Cell) -> float:
     try:
         return float(label.replace(",", ""))
     except ValueError:
-        raise ConfigError(
-            f"{experiment.id}: the figure needs numbers along {key}, and {cell.job[key]} is called"
-            f" {label!r}: give it a number in labels"
-        ) from None
+        fault = f"the figure needs numbers along {key}, and {cell.job[key]} is called {label!r}"
+        raise ConfigError(f"{experiment.id}: {fault}: give it a number in labels") from None
 
 
 def _value(name: str, record: Record) -> float:

@@ -30,8 +30,7 @@ PALETTE = {
 }
 """The palette of Okabe and Ito (2008) without its yellow, and a grey.  Values get its colours in this order."""
 
-_Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
-"""A dash pattern as Matplotlib takes it."""
+_Dash = Literal["solid"] | tuple[float, tuple[float, ...]]  # a dash pattern as Matplotlib takes it
 
 DASHES: dict[str, _Dash] = {
     "solid": "solid",
@@ -78,17 +77,14 @@ _SETTINGS: Any = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Applies the style within a `with` statement, in place of the settings of the user's matplotlibrc or notebook; and
-    draws letters that its fonts lack as boxes, without a warning."""
+    """Applies the style, not the user's settings, within a `with` statement; draws unknown letters as boxes."""
     with matplotlib.style.context(_SETTINGS, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 
 
 def take_literally(figure: Figure) -> None:
-    """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed: names of data sets
-    and methods may come from others' records.  Powers of ten, the numbers of logarithmic axes, stay formulas.
-    """
+    """Makes dollar signs plain letters and escapes what cannot be printed, but for the powers of logarithmic axes."""
     directions = [direction for axes in figure.axes for direction in (axes.xaxis, axes.yaxis)]
     logarithmic = [direction for direction in directions if isinstance(direction.get_major_formatter(), LogFormatter)]
     powers = {label for direction in logarithmic for label in direction.get_ticklabels(which="both")}
@@ -190,8 +186,7 @@ _STYLE = (
 
 
 def follow(svg: bytes) -> bytes:
-    """Makes black, white and greys of a vector picture follow the reader's choice of a light or a dark page, also in an
-    `<img>`; other colours are legible on both."""
+    """Makes black, white and greys of a vector picture follow a light or a dark page, also in an `<img>`."""
     text = svg.decode()
     start = text.index("<svg ")
     end = text.index(">", start) + 1

@@ -32,8 +32,7 @@ class _Curve:
 
 
 def curve(records: Sequence[Record], metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
-    """The curve over these runs, of which one that ended early keeps its last values; None without a trace.  Raises
-    ConfigError: a run has a trace without seconds."""
+    """The curve over these runs, of which one that ended early keeps its last values; None without a trace."""
     by_id = {record.id: share_seconds(record, arrays(record.id)) for record in records}
     traces = [trace for trace in by_id.values() if metric in trace and len(trace[metric])]
     if not traces:

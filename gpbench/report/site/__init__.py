@@ -27,9 +27,7 @@ def check_folder(out: Path) -> None:
 
 
 def write_site(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
-    """Writes the files, given by path and content, that differ from those there, and deletes files of an earlier site
-    that are not among them.  Raises ConfigError as `check_folder` does; StorageError: a file cannot be written.
-    """
+    """Writes the files, by path and content, that differ from those there; deletes an earlier site's others."""
     check_folder(out)
     contents = dict(files)
     try:

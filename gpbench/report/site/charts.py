@@ -56,8 +56,7 @@ class Scale:
 
 
 def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str]) -> dict[str, Any] | None:
-    """The entries of one metric by their names as dots, best first, with intervals, and against seconds of training;
-    None where fewer than two have a mean."""
+    """The entries of one metric as dots, best first, also against seconds; None where fewer than two have a mean."""
     known = [(name, entry) for name, entry in entries.items() if entry.mean is not None]
     if len(known) < 2:
         return None
@@ -117,10 +116,8 @@ def _learning_curve(metric: str, records: Sequence[Record], arrays: Mapping[str,
     margin = 0.06 * (high - low) or 0.01 * abs(high) or 0.01
     x = Scale(float(seconds[0]), float(seconds[-1]), 60, 350, log=True)
     y = Scale(float(low - margin), float(high + margin), 190, 15)
-    line, above, below = (
-        [f"{a:g},{b:g}" for a, b in zip(x.pixels(seconds), y.pixels(values))]
-        for values in (mean, mean + stderr, mean - stderr)
-    )
+    points = lambda values: [f"{a:g},{b:g}" for a, b in zip(x.pixels(seconds), y.pixels(values))]
+    line, above, below = map(points, (mean, mean + stderr, mean - stderr))
     n = sum(metric in arrays[record.id] for record in records)
     return {"metric": metric, "line": " ".join(line), "band": " ".join(above + below[::-1]), "x": x, "y": y, "n": n}
 

@@ -109,8 +109,7 @@ class Facts:
         return reproductions((p.experiment, p.preset, p.cells) for id in ids for p in self.presets(id))
 
     def presets(self, id: str) -> list[PlannedExperiment]:
-        """The presets of an experiment, full before quick, but those with records first; without the quick one where
-        the full one includes all of its records."""
+        """The presets of an experiment that have records of their own, those with records first, full before quick."""
         by_preset = {planned.preset: planned for planned in self.planned if planned.experiment.id == id}
         full, quick = by_preset["full"], by_preset["quick"]
         ids, of_quick = ({record.id for cell in planned.cells for record in cell.records} for planned in (full, quick))

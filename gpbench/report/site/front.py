@@ -26,8 +26,7 @@ _METRICS = ("nll", "test_ll", "rmse")
 
 
 def _board(task: str, size: str, protocol: str, second: Sequence[str], result: BestMethods) -> dict[str, Any]:
-    """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one,
-    `rows` for each data set the method with the best mean, and how many are shown to be worse than the first method."""
+    """A comparison with its task, size, protocol and command; `second` has what is not the main one."""
 
     def row(dataset: str) -> dict[str, Any]:
         sign = 1 if result.direction == "lower" else -1

@@ -227,8 +227,7 @@ def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:
 
 
 def _records(records: Sequence[Record]) -> dict[str, Any]:
-    """The fields that all of these records share, but for those that none has; and the others as lists by name, one
-    value a record: a field of fields, as `metrics`, as a list for each of its fields where all records have these."""
+    """The fields that all of these records share, and the others as lists by name, one value a record."""
     every = [record.to_json() for record in records]
     names = dict.fromkeys(name for fields in every for name in fields)
     columns = {name: [fields.get(name) for fields in every] for name in names}

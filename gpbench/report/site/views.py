@@ -68,8 +68,7 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 
 
 def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
-    """Warnings beside values, as pairs of kind and text: not held out, quick, imported, diverged, metrics without a
-    value, uncommitted changes; with the number of runs that it holds for, unless it holds for all."""
+    """Warnings beside values, as pairs of kind and text, with the number of runs that a part of them has."""
     whole = len(cell.records)
     quick, imported, dirty = (
         sum(map(condition, cell.records))
