@@ -57,7 +57,7 @@ class Batch(eqx.Module):
         """1 for a row that counts, whatever its sample weight; else 0."""
         return (self.weight > 0.0).astype(self.weight.dtype)
 
-    def shifted(self, mean: Float[Array, " B"]) -> Float[Array, " B"]:
+    def shifted(self, mean: Float[Array, "B ..."]) -> Float[Array, "B ..."]:
         """Means of latent values as the likelihood of counts takes them: with the logarithm of the exposure."""
         return mean if self.log_exposure is None else mean + self.log_exposure
 
