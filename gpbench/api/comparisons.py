@@ -1,11 +1,8 @@
 """Comparisons of methods, and how sure they are: the functions behind `gpbench best`, `rank`, `compare`, `power`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
-
-import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.analysis import best as methods
@@ -20,7 +17,6 @@ from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
 from gpbench.data import cards
 from gpbench.errors import AbsentError, ConfigError, DataError, require, require_known
-from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
 
@@ -186,16 +182,8 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
       gpbench compare sep svi --setting m=15% --out difference.png
       gpbench compare commit:1a2b commit:3c4d --results before --results after
     """
-    stores, (first, second, pairs, unmatched) = first_answer(
-        results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
-    )
-
-    def predictions(record: Record) -> dict[str, np.ndarray]:  # of two stores with the same id that of the record
-        store = next((store for store in stores if store.get(record.id, whole=False) == record), None)
-        return store.predictions(record.id) if store else {}
-
+    first, second, pairs, unmatched = first_answer(results, lambda stores: _differences(a, b, metric, stores, filters))
     sheet = differences.sheet(first, second, pairs, unmatched)
-    sheet = replace(sheet, remarks=[*sheet.remarks, *powers.lines(pairs, predictions)])
     picture = "comparisons.draw_differences", first, second, pairs
     return Table(sheet, picture=picture, records=(r for pair in pairs for r in pair.records), results=results)
 
