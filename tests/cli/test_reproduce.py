@@ -105,7 +105,12 @@ def test_ranks_without_common_data_sets_are_one_line_and_hide_no_failure(folder,
     for name in ("table", "reproduce"):
         warning = refused(name, "my/ranks", *where)
         assert "all methods by nll: ranks need at least two data sets" in warning and warning.count("\n") == 1
-    monkeypatch.setattr("gpbench.cli.reproduce._launch", lambda *_: SweepError("2 jobs failed"))
+
+    def fail(sweep):
+        raise SweepError("2 jobs failed")
+
+    monkeypatch.setattr("gpbench.sweep.jobs.Jobs.launch", lambda *_: None)
+    monkeypatch.setattr("gpbench.sweep.jobs.Jobs.conclude", fail)
     assert "2 jobs failed" in refused("reproduce", "my/ranks", "--preset", "full", *where, code=SweepError.exit_code)
 
 
