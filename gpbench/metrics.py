@@ -2,7 +2,7 @@
 original units; `rmse_std` and `ll_std` in units of the training targets' standard deviation."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -70,6 +70,9 @@ def undefined(task: str, scored: Scored) -> dict[str, str]:
 def find(name: str, records: Iterable[Any] = ()) -> Metric | None:
     """The metric of a name: a built-in one, or a custom one, without its function, as `own_metrics` of records say."""
     described = [entry for record in records if (entry := (record.own_metrics or {}).get(name))]
+    if name == "objective" or name.startswith("diagnostics."):
+        before = METRICS.get(name.removeprefix("diagnostics.before_"))
+        return replace(before, name=name) if before else Metric(name, "", None, ())
     if name in METRICS or not described:
         return METRICS.get(name)
     first, directions = described[0], {entry.get("better") for entry in described}

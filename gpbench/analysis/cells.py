@@ -19,6 +19,7 @@ from gpbench.records.record import Record
 
 BAND = 2.0
 """Number of joint standard errors within which our number and the printed one are equal."""
+_DIAGNOSTICS = "diagnostics."
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
 _WORDS = {"split_set": "set"}  # names of fields in labels, where a command line has another word
@@ -176,8 +177,11 @@ def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[Ce
 def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entry]:
     """The entries of each cell by each metric, without metrics that no run on the data set has."""
     recorded: dict[str, set[str]] = {}
+    diagnosed: dict[str, set[str]] = {}
     for cell in cells:
         recorded.setdefault(cell.dataset, set()).update(*(record.metrics for record in cell.records))
+        names = (f"{_DIAGNOSTICS}{name}" for record in cell.records for name in record.diagnostics or ())
+        diagnosed.setdefault(cell.dataset, {"seconds", "objective"}).update(names)
     selected: dict[str, Sequence[str]] = {}
     for dataset, names in recorded.items():
         default = next((usual for usual in _DEFAULT_METRICS if usual[0] in names), None) or sorted(names) or ["seconds"]
@@ -187,7 +191,7 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
         for cell in cells
         for metric in selected[cell.dataset]
         # where every run diverged no metric was recorded, and the cell still shows
-        if metric in ("seconds", "objective") or metric in recorded[cell.dataset] or not recorded[cell.dataset]
+        if metric in recorded[cell.dataset] | diagnosed[cell.dataset] or not recorded[cell.dataset]
     ]
 
 
@@ -256,6 +260,6 @@ def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, Record], fields
 def _value(record: Record, metric: str) -> float | None:
     if metric == "seconds":
         return record.seconds.get("train")
-    if metric.startswith("diagnostics."):
+    if metric.startswith(_DIAGNOSTICS):
         return record.value(metric)
     return getattr(record, metric) if metric in ("objective", *COUNTED) else record.metrics.get(metric)

@@ -26,6 +26,7 @@ from gpbench.analysis.board import (
     outcomes,
 )
 from gpbench.analysis.kinds import ANY, Range
+from gpbench.config.values import PROTOCOL_DEFAULTS
 from gpbench.data import cards
 from gpbench.errors import AbsentError, SoleMethodError, require, require_known
 from gpbench.experiments import definition
@@ -283,7 +284,8 @@ def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, s
     known = set(names.values())
     count = Counter([*{*planned.values()}, *(method for method, _ in {*keys.values()})])
     for id, (method, setting) in keys.items():
-        name = f"{method} {setting}".strip() if count[method] > 1 else method
+        changed = ", ".join(term for term in settings[id] if term.partition("=")[0] in PROTOCOL_DEFAULTS)
+        name = f"{method} {setting if count[method] > 1 else changed}".strip()
         names[id] = f"{name} ({'imported' if others[id].imported else 'not of this board'})" if name in known else name
     own = {names[id] for id, record in others.items() if not record.imported}
     clashes = [id for id, record in others.items() if record.imported and names[id] in own]

@@ -154,6 +154,8 @@ def _standardised(predictions: Predictions) -> Float[ndarray, " t"]:
 
 def _normal_notes(predictions: Predictions) -> list[str]:
     """A note where the predictive distributions are not normal, as log probabilities show."""
+    if "log_prob" not in predictions:
+        return []
     density = norm.logpdf(predictions["target"], predictions["mean"], np.sqrt(predictions["variance"]))
     if np.mean(np.abs(density - predictions["log_prob"])) <= _NORMAL_GAP:
         return []
