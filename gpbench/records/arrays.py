@@ -28,7 +28,7 @@ Headers = Mapping[str, tuple[tuple[int, ...], Any]]  # shapes and types of array
 
 PREDICTIONS = "predictions.parquet"
 MOST_ROWS = 10_000
-"""Largest number of test rows whose predictions are kept by default (`run.predictions=auto`): 240 kB a run."""
+"""Largest number of test rows whose predictions are kept by default (`run.predictions=auto`): 500 kB a run."""
 _TYPES = {"row": "int64", **dict.fromkeys(("target", "mean", "variance", "low95", "high95"), "float64")}
 """Types of the columns that are not float32."""
 
