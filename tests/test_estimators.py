@@ -145,9 +145,7 @@ def test_three_classes_go_one_against_the_rest_and_counts_need_their_likelihood(
 
 MISTAKES = {
     "method=sepp: no such method; did you mean sep": {"method": "sepp"},
-    "protocol=cleen: no such protocol; did you mean clean": {"protocol": "cleen"},
     "no key 'indcing' in method": {"options": {"method.indcing": 3}},
-    "protocol.inputs=standardize: must be standardise, unit": {"options": {"protocol.inputs": "standardize"}},
     "method.noise=nan: must be a number above 0": {"options": {"method.noise": float("nan")}},
     "config_dir /nowhere: no such folder": {"config_dir": "/nowhere"},
     "random_state=-1: must be a whole number from 0 to 4294967295": {"random_state": -1},

@@ -114,8 +114,6 @@ def test_what_is_wrong_in_a_users_module_or_target_is_one_line(tmp_path, call, m
         "import sys\nsys.exit(0)\n": "SystemExit in line 2 of ",
         "M = 3\n": "method: my_bad_method.M is no gpbench.Method",
         "from gpbench.methods.base import Method\nclass M(Method): ...\n": "lacks init, predict, step; see docs/",
-        "class M:\n    def __init__(self, name): ...\n": "is no gpbench.Method: derive",
-        "class M: ...\n": "method: my_bad_method.M is no gpbench.Method",
         "import os\nM = os.system\n": "my_bad_method.M is no gpbench.Method",
     }.items():
         monkeypatch.delitem(sys.modules, "my_bad_method", raising=False)

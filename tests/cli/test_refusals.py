@@ -14,10 +14,7 @@ from gpbench.experiments.plan import plans
 
 REFUSED = {
     "method.inducing=1.5": "method.inducing=1.5: must be a whole number from 1, or a number above 0 and up to 1",
-    "method.steps=-1": "method.steps=-1: must be a whole number from 1",
-    "method.damping=7": "method.damping=7: must be a number above 0 and up to 1",
     "seed=99999999999999999999": "seed=99999999999999999999: must be a whole number from 0 to 4294967295",
-    "method.batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
     "method=[sep,svi]": "method=[sep,svi]: dataset, method and protocol each take a name",
     "+method.optimiser={_target_: optax.adm}": "method.optimiser: optax has no 'adm'; did you mean adam",
     "method.start=foo": "method.start=foo: must be rows, kmeans or greedy",

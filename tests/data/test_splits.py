@@ -44,21 +44,14 @@ LEAKING = {"hla_int8"}
 
 
 @pytest.mark.parametrize("chosen", SPLIT_SETS)
-def test_no_test_row_is_a_training_row_in_any_set_but_that_of_int8(chosen):
+def test_no_test_row_is_a_training_row_in_any_set_but_that_of_int8_and_most_leave_no_row_out(chosen):
     card, dataset = EXAMPLES[chosen]  # every set has an example: a new one without it fails here
     for k in range(splits.count(card)):
         train, test = splits.indices(card, dataset, k)
-        assert bool({*train} & {*test}) == (chosen in LEAKING)
-        assert prepare(replace(dataset, X=np.eye(len(dataset.y))), train, test).held_out == (chosen not in LEAKING)
-
-
-@pytest.mark.parametrize("chosen", sorted(SPLIT_SETS.keys() - LEAKING - {"draws", "temporal"}))
-def test_every_row_is_in_exactly_one_part_of_every_split(chosen):
-    card, dataset = EXAMPLES[chosen]
-    for k in range(splits.count(card)):
-        train, test = splits.indices(card, dataset, k)
         assert train.dtype == test.dtype == np.int64
-        assert sorted([*train, *test]) == list(range(40))
+        assert bool({*train} & {*test}) == (chosen in LEAKING)
+        assert chosen in LEAKING | {"draws", "temporal"} or sorted([*train, *test]) == list(range(40))
+        assert prepare(replace(dataset, X=np.eye(len(dataset.y))), train, test).held_out == (chosen not in LEAKING)
     if chosen == "yang":  # as the folds of `kfold` in test_split_kinds.py
         assert sorted(np.concatenate([splits.indices(card, dataset, k)[1] for k in range(4)])) == list(range(40))
 

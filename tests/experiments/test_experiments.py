@@ -184,7 +184,6 @@ LAYOUTS = {
     "figure: {kind: pie}": "no figure of kind pie; known are boundaries",
     "figure: {kind: traces, panels: nll, colour: method}": "figure.panels=nll: must be a list of metrics",
     "figure: {kind: scaling, colour: method}": "figure lacks along",
-    "figure: {kind: curves, label: method.n}": "figure.label: no run has the key 'method.n'",
     "figure: {kind: curves, label: method, reference: c}": "figure.reference: no run has the method 'c'",
     "figure: {kind: curves, label: method, margin: 2}": "figure.margin=2: must be a number from 0 to 1",
     "table: {kind: rank}": "no table of kind rank; did you mean ranks",
