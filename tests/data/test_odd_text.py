@@ -55,7 +55,6 @@ def below(change):
 FEATURES = {
     "plain": (lambda lines: lines, READ, ""),
     "all in quotes": (lambda lines: ['"' + line.replace("|", '"|"') + '"' for line in lines], READ, ""),
-    "names in quotes": (lambda lines: ['"' + lines[0].replace("|", '"|"') + '"', *lines[1:]], READ, ""),
     "texts in quotes": (cell(2, lambda c: f'"{c}"'), READ, ""),
     "delimiters in quotes": (below(lambda line: re.sub("ok (.*)[|]", r'"ok|\1|, ; "|', line)), READ, ""),
     "doubled quotes": (below(lambda line: re.sub("ok (.*)[|]", r'"a ""b"" \1"|', line)), READ, ""),
@@ -67,7 +66,6 @@ FEATURES = {
     "lines of blanks last": (lambda lines: [*lines, "  ", "   "], READ, "2 blank"),
     "a delimiter at the ends": (lambda lines: [f"{line}|" for line in lines], READ, ""),
     "a delimiter at the ends of rows": (below(lambda line: f"{line}|"), READ, ""),
-    "a comment": (at(0, "# made by rig 4"), READ, "1 comments"),
     "comments": (lambda lines: ["# a, b; c", "#", lines[0], "# more", *lines[1:]], READ, "3 comments"),
     "percents": (at(0, "% made by rig 4"), READ, "1 comments"),
     "units": (at(1, "kN|deg|-|mm"), READ, "line 2 left out, as one of units"),

@@ -145,7 +145,6 @@ def test_a_split_out_of_range_says_the_range(k):
         ("raetsch", RAETSCH, 1, "split 1 of the set 'raetsch': the index files have 1 splits"),
         ("raetsch", {key: value[0] for key, value in RAETSCH.items()}, 0, "'raetsch_train' has 1 axes, not 2"),
         ("yang", {"yang": np.arange(41) % 4}, 0, "toy has 40 rows, and its index files are for 41"),
-        ("yang", {"yang": np.eye(40, dtype=int)}, 0, "'yang' has 2 axes, not 1"),
     ],
 )
 def test_index_files_that_do_not_fit_the_rows_are_one_clear_line(chosen, folds, k, message, one_line):
