@@ -95,8 +95,6 @@ def test_a_regressor_gives_the_numbers_of_a_run_on_the_same_rows(run_on_the_same
     density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * ((F[test] - mean) / std) ** 2
     assert np.sqrt(np.mean((mean - F[test]) ** 2)) == pytest.approx(record["metrics"]["rmse"], rel=1e-6)
     assert density.mean() == pytest.approx(record["metrics"]["test_ll"], rel=1e-6)
-    for copy in (pickle.loads(pickle.dumps(ours)), clone(ours).fit(X[train], F[train])):
-        np.testing.assert_array_equal(copy.predict(X[test]), mean)
     assert record["held_out"] is True and record["scaled_by_all_rows"] is False
 
 
@@ -145,9 +143,7 @@ def test_three_classes_go_one_against_the_rest_and_counts_need_their_likelihood(
 
 MISTAKES = {
     "method=sepp: no such method; did you mean sep": {"method": "sepp"},
-    "protocol=cleen: no such protocol; did you mean clean": {"protocol": "cleen"},
     "no key 'indcing' in method": {"options": {"method.indcing": 3}},
-    "protocol.inputs=standardize: must be standardise, unit": {"options": {"protocol.inputs": "standardize"}},
     "method.noise=nan: must be a number above 0": {"options": {"method.noise": float("nan")}},
     "config_dir /nowhere: no such folder": {"config_dir": "/nowhere"},
     "random_state=-1: must be a whole number from 0 to 4294967295": {"random_state": -1},
@@ -254,12 +250,11 @@ class Late(Linear):
 """
 
 
-def test_an_error_of_a_users_method_is_one_line_in_fit_and_in_predict(tmp_path):
-    (tmp_path / "method").mkdir()
+def test_an_error_of_a_users_method_is_one_line_in_fit_and_in_predict(tmp_path, new_file):
     (tmp_path / "crashing_methods.py").write_text(CRASH)
     for name in ("Crash", "Late"):
         text = f"_target_: crashing_methods.{name}\nname: {name.lower()}\nsteps: 1\n"
-        (tmp_path / "method" / f"{name.lower()}.yaml").write_text(text)
+        new_file(tmp_path / "method" / f"{name.lower()}.yaml", text)
     line = r"method {} \(\S*crashing_methods.py, line \d+\): RuntimeError: of mine; `gpbench check"
     with pytest.raises(ValueError, match=line.format("crash")):
         Regressor(method="crash", config_dir=tmp_path).fit(X, F)

@@ -92,7 +92,6 @@ FITS = {
     "one dimension": (AGE, Y, "X has the shape (40,), not (rows, inputs). Reshape your data: X.reshape(-1, 1)"),
     "three dimensions": (X[None], Y[:1], "X has the shape (1, 40, 2), not (rows, inputs)"),
     "one row": (X[:1], Y[:1], "X has 1 sample: at least 2 rows are needed"),
-    "no rows": (X[:0], Y[:0], "X has 0 samples: at least 2 rows are needed"),
     "lengths": (X, Y[:-1], "Found input variables with inconsistent numbers of samples: [40, 39]: give X and y of"),
     "several outputs": (X, np.c_[Y, Y], "y should be a 1d array, got an array of shape (40, 2) instead: fit one"),
     "constant targets": (X, np.ones(N), "data: column 'y': the targets of the 40 training rows are all equal"),

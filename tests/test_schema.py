@@ -112,7 +112,6 @@ REFUSED = {
     "a: &a [*a]": "a part of itself",
     LAUGHS: "more than 20,000 entries",
     "a: !!timestamp 99999-1-1": "could not determine a constructor",
-    "a: !!set {x}": "could not determine a constructor",
     "a: !!python/object/apply:os.getcwd []": "could not determine a constructor",
     "a: [": "not YAML",
 }

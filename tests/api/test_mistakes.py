@@ -43,7 +43,6 @@ CALLS = {
     "multirun(jobs='two')": "jobs='two': must be a whole number",
     "table(metrics='nll')": "no argument 'metrics'; did you mean metric?",
     "table('sep/table1', metric='nll')": "^metric: sep/table1 says itself",
-    "rank(test='t')": "test",
     "compare('sep')": "compare: missing a required argument: 'b'",
     "verify('sep', protocol='cleen')": "no protocol 'cleen'; did you mean clean?",
     "load('\\0')": "dataset='\\x00': has a null character",

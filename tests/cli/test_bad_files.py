@@ -58,7 +58,6 @@ def test_run_names_the_file_of_a_card(tmp_path, call):
         b"name: mine\n\ttask: regression\n": "write spaces for tabs",
         b"- a\n- b\n": "mine.yaml: must be a mapping",
         b"": "mine.yaml): the card lacks name",
-        b"name: mine\ntask: regression\n": "mine.yaml): the card lacks sources",
         b"name: \xff\n": "mine.yaml cannot be read",
     }.items():
         (tmp_path / "dataset" / "mine.yaml").write_bytes(card)
@@ -86,7 +85,6 @@ def test_an_archive_says_what_it_lacks_and_unknown_names_are_listed_in_reason():
         ("HEART", ["airline", "heart"], "did you mean heart?"),
         ("mnist", ["mnist_odd_even", "moons"], "did you mean mnist_odd_even?"),
         ("sep", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
-        ("sep/zzz", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
         ("x/table1", ["gam/table1", "sep/fig1"], "did you mean gam/table1?"),
     ):
         assert nearest(name, known) == hint
@@ -112,10 +110,7 @@ def test_what_is_wrong_in_a_users_module_or_target_is_one_line(tmp_path, call, m
         "def x(:\n": "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)",
         "\n1 / 0\n": "ZeroDivisionError in line 2 of ",
         "import sys\nsys.exit(0)\n": "SystemExit in line 2 of ",
-        "M = 3\n": "method: my_bad_method.M is no gpbench.Method",
         "from gpbench.methods.base import Method\nclass M(Method): ...\n": "lacks init, predict, step; see docs/",
-        "class M:\n    def __init__(self, name): ...\n": "is no gpbench.Method: derive",
-        "class M: ...\n": "method: my_bad_method.M is no gpbench.Method",
         "import os\nM = os.system\n": "my_bad_method.M is no gpbench.Method",
     }.items():
         monkeypatch.delitem(sys.modules, "my_bad_method", raising=False)

@@ -108,7 +108,6 @@ def test_a_dry_run_lists_the_jobs_of_a_method_and_trains_none(results, launches,
 def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     results, launches, tmp_path, monkeypatch, printed, streams
 ):
-    (tmp_path / "shipped" / "board").mkdir(parents=True)
     assert main(["collect", str(results), "--out", str(tmp_path / "shipped" / "board" / "records.parquet")]) == 0
     monkeypatch.setenv("GPBENCH_SHIPPED", str(tmp_path / "shipped"))
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))

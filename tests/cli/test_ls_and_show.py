@@ -123,7 +123,6 @@ def test_rm_refuses_a_collection_and_a_symbolic_link(two_runs, refused):
 
 
 def test_a_folder_without_runs_stands_for_the_collection_in_it(two_runs, tmp_path, printed, refused):
-    (tmp_path / "collected").mkdir()
     assert main(["collect", str(two_runs), "--out", str(tmp_path / "collected" / "records.parquet")]) == 0
     assert json.loads(printed("show", "a1", "--results", tmp_path / "collected", "--json"))["split"] == 1
     assert main(["show", "a1", "--results", str(tmp_path / "collected" / "records.parquet" / "x")]) == 2

@@ -129,7 +129,6 @@ METRIC = "_target_: dry_loss.loss\nbetter: lower\ntasks: [regression]\n"
 CUSTOM = {
     "fits": (["method.kernel=wave", "method.likelihood=noisy"], METRIC, ""),
     "option of a kernel": (["method.kernel={wave: {perod: 2}}"], "", "has no option 'perod': did you mean period?"),
-    "option of a likelihood": (["method.likelihood={noisy: {levle: 1}}"], "", "has no option 'levle': did you mean"),
     "class of a kernel": (["method.kernel={_target_: dry_parts.Wav}"], "", "dry_parts has no 'Wav'; did you mean Wave"),
     "module of a kernel": (["method.kernel={_target_: dry_partz.Wave}"], "", "no module 'dry_partz'; did you mean dry"),
     "far module": (["method.kernel={_target_: quux.Wave}"], "", "name the folder that has it with --config-dir"),

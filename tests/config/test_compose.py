@@ -178,8 +178,6 @@ WRONG = [
     # settings that another class has, or none
     "method=svi +method.features=rff",
     "method=sep method.likelihood=softmax",
-    # choices that this class does not take
-    "method=sep method.update=both",
     # kernels and likelihoods
     "method=svdgp method.kernel=matern32",
     "method=gam method.kernel=linear",
@@ -195,11 +193,9 @@ WRONG = [
     "method.optimiser={_target_: gpbench.core.optimisers.adaptive_rate}",
     "method.optimiser={_target_: gpbench.core.optimisers.adadelta, rate: 0.1}",
     "method.optimiser={_target_: optax.adam, learning_rate: 0}",
-    "method.optimiser={rate: 1}",
     "+protocol.optimiser.rate=0.1",
     # protocols
     "protocol.lengthscale_prior={median: 0}",
-    "protocol.networks.batch_size=0",
     # runs
     "run.preset=slow",
 ]

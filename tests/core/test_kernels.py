@@ -59,8 +59,8 @@ def evaluate(kernel, X, Y):
 
 
 def repeated_rows(dtype):
-    """Three rows, twice."""
-    rows = np.concatenate([X[:3], X[:3]]).astype(dtype)
+    """Four rows, of which two are there twice."""
+    rows = np.concatenate([X[:4], X[:2]]).astype(dtype)
     return rows, rows
 
 
@@ -70,12 +70,6 @@ def test_gram_matrices_are_positive_definite_with_the_stated_diagonal_and_finite
     np.testing.assert_allclose(gram, gram.T, rtol=1e-12, atol=1e-15)
     assert np.linalg.eigvalsh(gram).min() > -1e-13 * np.trace(gram)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(as_numpy(gradients)))
-
-
-def test_gram_matrices_are_positive_definite_on_distinct_rows(kernel):
-    gram, diagonal, *_ = evaluate(kernel, X, X)
-    np.testing.assert_allclose(np.diag(gram), diagonal, rtol=1e-13)
-    assert np.linalg.eigvalsh(gram).min() > -1e-13 * np.trace(gram)
 
 
 def test_gradients_equal_finite_differences(kernel):

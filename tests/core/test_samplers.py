@@ -1,13 +1,11 @@
 """Samplers: kept samples and their schedules, and the microcanonical dynamics against exact flows."""
 
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gpbench.core.samplers import Microcanonical, Samples, Scales, blackjax, schedule
+from gpbench.core.samplers import Microcanonical, Samples, Scales, schedule
 from gpbench.errors import ConfigError
 
 
@@ -49,12 +47,6 @@ def test_slots_without_a_sample_have_no_weight():
 def test_a_schedule_that_keeps_nothing_is_refused(settings):
     with pytest.raises(ConfigError, match=r"no samples: of method.steps=12 the first .* others is kept; take more"):
         schedule(12, 5, **settings)
-
-
-def test_a_missing_blackjax_is_one_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "blackjax", None)
-    with pytest.raises(ConfigError, match=r"^method=hmc needs blackjax: pip install .* in the checkout$"):
-        blackjax("hmc")
 
 
 MATRIX = np.random.default_rng(0).normal(size=(6, 6))

@@ -72,14 +72,12 @@ def test_the_names_the_kinds_and_all_lines_are_told():
 
 REFUSED = {
     "1,2,red": "line 11 of the ARFF file: 3 values for 6 attributes",
-    "1,2,red,a,?,?,5": "7 values for 6 attributes: mend it",
     "one,2,red,a,?,?": "could not convert string to float: 'one'",
     "1,2,'red,a,?,?": "a quotation mark is not closed, or text follows a closing one",
     "1,2,red,a,2021-03-04,?": "'2021-03-04' does not match format",
     "{6 1}": "index 6 is out of order, or beyond the last, 5: sort the entries, or declare the attribute",
     "{1 1, 1 2}": "index 1 is out of order, or beyond the last, 5",
     "{1 1": "not entries between braces, or a quotation mark is not closed",
-    "{1}": "not entries between braces",
     "{1 1}, 5": "'5' follows the row",
 }
 
@@ -209,7 +207,6 @@ def test_packed_bits_become_inputs_of_0_and_1():
         (packed(bits=np.zeros((5, 128), np.uint8)), "fingerprints of 1024 bits, not 512"),
         (packed(bits=np.zeros((4, 64), np.uint8)), "4 fingerprints, but 5 targets"),
         (packed(bits=BITS.astype(float)), r"of type float64 and shape \(5, 512\): must be rows of bytes"),
-        (packed(bits=np.zeros(64, np.uint8)), r"shape \(64,\): must be rows of bytes"),
         (npz(bits=np.packbits(BITS, axis=1)), "no array 'pce'; the archive has 'bits'"),
         (packed()[:300], "not the expected npz file"),
     ],
@@ -270,7 +267,6 @@ def test_a_fingerprint_is_that_of_the_molecule_whatever_its_spelling_or_its_colu
     [
         (b"smiles,PCE\nCCO,1\nc1ccc,2\n", "row 2: RDKit cannot read the SMILES 'c1ccc'"),
         (b"smiles,PCE\nCCO,high\n", "row 1: 'high' is not a number"),
-        (b"smiles,PCE\nCCO,1\nCCO\n", "row 2 has 1 cells, not 2"),
         (b"smiles,pce\nCCO,1\n", "no column 'PCE'; the table has smiles, pce"),
         (gzip.compress(b"smiles,PCE\nCCO,1\n", mtime=0)[:-9], "the packed file is damaged"),
     ],

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +67,6 @@ def test_a_table_whose_name_is_no_word_or_a_number_has_a_card_of_another_name(fo
     [
         (["dataset=tables/pump 1.csv"], "target=NAME; columns are speed, valve, kind, drag"),
         (["dataset=tables/pump 1.csv", "target=drug"], "target=drug: no such column in pump 1.csv; did you mean drag"),
-        (["dataset=twice.csv", "target=y"], "dataset=twice.csv: the header has 'x' more than once; .*no card is"),
         (["dataset=tables/none.csv", "target=drag"], "dataset=tables/none.csv: no such file"),
         (["dataset=rows.npy", "target=y"], "dataset=rows.npy: a first look reads text, Excel .*: save it so, or write"),
         (["dataset=rows.svm", "target=y"], "target=y: lines of libsvm begin with the target: leave target out"),
@@ -77,7 +75,6 @@ def test_a_table_whose_name_is_no_word_or_a_number_has_a_card_of_another_name(fo
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, message):
-    (folder / "twice.csv").write_text("x,x,y\n1,2,3\n4,5,6\n")
     (folder / "rows.svm").write_text("1 1:2\n2 1:3\n")
     (folder / "void.csv").write_text("x,y\n1,\n2,\n")
     np.save(folder / "rows.npy", np.eye(3))
@@ -123,20 +120,13 @@ def test_a_cell_that_is_no_number_among_many_that_are_is_named_and_no_column_is_
         (lambda k: f"PC {k}" if k % 3 == 0 else k, "b left out (40 numbers and 20 texts, as 'PC 0')"),
         (lambda k: f"{k} kg", "b left out (60 texts, as '0 kg')"),
         (lambda k: "#DIV/0!" if k % 9 == 0 else k, "7 rows with missing cells left out"),
-        (lambda k: f"\u2212{k}.5", "'−0.5' is not a number: its minus sign is not `-`"),
-        (lambda k: f"{k + 1}_000", "'1_000' is not a number: take out its underscores"),
     ],
 )
-def test_what_is_guessed_is_said_with_the_reason_and_other_spellings_are_refused(folder, capsys, cell, summary):
+def test_what_is_guessed_is_said_with_the_reason(folder, capsys, cell, summary):
     rows = "".join(f"{k % 7},{cell(k)},{k}.5\n" for k in range(60))
     (folder / "guess.csv").write_text(f"a,b,y\n{rows}", encoding="utf-8")
-    if "is not a number" not in summary:
-        with_cards(["dataset=guess.csv", "target=y"], [])
-        assert summary in capsys.readouterr().err
-        return
-    with pytest.raises(DataError, match=re.escape(summary)):
-        with_cards(["dataset=guess.csv", "target=y"], [])
-    assert not [*folder.rglob("*.yaml")]
+    with_cards(["dataset=guess.csv", "target=y"], [])
+    assert summary in capsys.readouterr().err
 
 
 def test_other_words_are_those_of_the_grammar():

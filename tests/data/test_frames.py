@@ -68,7 +68,6 @@ def test_records_of_numpy_have_names_masked_cells_are_missing_and_categories_of_
 
 REFUSED = {
     "lazy": (polars.DataFrame(COLUMNS).lazy(), "X: the columns of a polars.LazyFrame cannot be read (it has no __"),
-    "a dictionary": (COLUMNS, "X: the columns of a builtins.dict cannot be read (it has no __arrow_c_stream__): give"),
     "a null": (polars.DataFrame({**COLUMNS, "depth": [None, 1.0]}), "mine: column 'depth' has 1 missing or infinite"),
     "a text": (pyarrow.table({**COLUMNS, "depth": ["deep", "1"]}), "column 'depth', row 1: 'deep' is not a number"),
     "a date": (polars.DataFrame({**COLUMNS, "depth": [DAY, DAY]}), "column 'depth', row 1: '2024-01-02' is a date"),
@@ -97,7 +96,6 @@ OF_Y = {
     "pyarrow": lambda y: pyarrow.chunked_array([y]),
     "array": pyarrow.array,
     "pandas": pandas.Series,
-    "list": list,
 }
 
 
@@ -117,7 +115,6 @@ TARGETS = {
     "a null": ([None, *Y[1:].tolist()], r"^Input y contains (None|NaN)\. Leave these rows out$"),
     "a text": (["hot"] * N, "^y has texts that are no numbers: a Classifier takes labels, a Regressor numbers$"),
     "a date": ([DAY] * N, "^y: dates and times are no numbers: make numbers of them$"),
-    "a duration": ([datetime.timedelta(1)] * N, "^y: dates and times are no numbers: make numbers of them$"),
 }
 
 

@@ -55,7 +55,6 @@ def below(change):
 FEATURES = {
     "plain": (lambda lines: lines, READ, ""),
     "all in quotes": (lambda lines: ['"' + line.replace("|", '"|"') + '"' for line in lines], READ, ""),
-    "names in quotes": (lambda lines: ['"' + lines[0].replace("|", '"|"') + '"', *lines[1:]], READ, ""),
     "texts in quotes": (cell(2, lambda c: f'"{c}"'), READ, ""),
     "delimiters in quotes": (below(lambda line: re.sub("ok (.*)[|]", r'"ok|\1|, ; "|', line)), READ, ""),
     "doubled quotes": (below(lambda line: re.sub("ok (.*)[|]", r'"a ""b"" \1"|', line)), READ, ""),
@@ -67,7 +66,6 @@ FEATURES = {
     "lines of blanks last": (lambda lines: [*lines, "  ", "   "], READ, "2 blank"),
     "a delimiter at the ends": (lambda lines: [f"{line}|" for line in lines], READ, ""),
     "a delimiter at the ends of rows": (below(lambda line: f"{line}|"), READ, ""),
-    "a comment": (at(0, "# made by rig 4"), READ, "1 comments"),
     "comments": (lambda lines: ["# a, b; c", "#", lines[0], "# more", *lines[1:]], READ, "3 comments"),
     "percents": (at(0, "% made by rig 4"), READ, "1 comments"),
     "units": (at(1, "kN|deg|-|mm"), READ, "line 2 left out, as one of units"),
@@ -212,7 +210,6 @@ SPELT = {
     "a comment and cells like it": ("# rig\nc,a,y", lambda k: f"#{k % 2},{k}.5,{k % 5}.25", "1 left out by `skip`"),
     "thousands": ("a;b;y", lambda k: f"1.{k:03},5;{k};{k % 5},25", "`thousands: .\\."),
     "thousands or decimals": ("a;b;y", lambda k: f"1,{k:03};{k};2,{k:03}", '`thousands: ","` or `decimal: ","`'),
-    "Latin letters": ("größe,b,y", lambda k: f"{k}.5,{k},{k % 5}.25", "line 1: byte 0xf6 is not UTF-8"),
     "a mark that is no comment": ("#a,b,y", lambda k: f"{k}.5,{k * k % 7},{k % 5}.25", "24 rows of 25 lines"),
 }
 
@@ -221,7 +218,7 @@ SPELT = {
 def test_a_spelling_is_guessed_with_all_rows_or_asked_for(name, tmp_path, capsys):
     head, line, said = SPELT[name]
     text = "\n".join([*([head] if head else []), *map(line, range(N))])
-    (tmp_path / "odd.csv").write_bytes(text.encode("latin-1"))
+    (tmp_path / "odd.csv").write_text(text)
     try:
         folders = with_cards([f"dataset={tmp_path}/odd.csv", f"target={'y' if head else -1}"], [])[1]
     except GpbenchError as error:

@@ -210,8 +210,7 @@ def test_offline_and_for_people_no_address_is_asked_and_what_to_do_is_said_where
     assert server.hits == []
 
 
-FILE = b"1,2.5,no\n3,0,yes\n"
-RIGHT = hashlib.sha256(FILE).hexdigest()
+RIGHT = sha(CSV)
 
 
 def answer(handler, head=False):
@@ -227,10 +226,10 @@ def answer(handler, head=False):
     if path not in ("file.csv", "no_head.csv", "large.csv"):
         return handler.send_error(404)
     handler.send_response(200)
-    handler.send_header("Content-Length", str(2**30 if path == "large.csv" else len(FILE)))
+    handler.send_header("Content-Length", str(2**30 if path == "large.csv" else len(CSV)))
     handler.end_headers()
     if not head:
-        handler.wfile.write(FILE)
+        handler.wfile.write(CSV)
 
 
 @pytest.fixture(scope="module")
@@ -267,14 +266,14 @@ def test_each_file_has_a_line_and_one_source_that_answers_is_enough(at, probe):
         ("file.csv", "0" * 64),
     )
     assert (code, error) == (0, "") and lines[:6] == [
-        "file.csv: answers, 17 bytes, checksum right",
-        f"moved.csv: answers, 17 bytes, checksum right, redirects to {at}file.csv",
-        "no_head.csv: answers, 17 bytes, checksum right",
+        "file.csv: answers, 24 bytes, checksum right",
+        f"moved.csv: answers, 24 bytes, checksum right, redirects to {at}file.csv",
+        "no_head.csv: answers, 24 bytes, checksum right",
         "large.csv: answers, 1,073,741,824 bytes",
-        "file.csv: answers, 17 bytes",
+        "file.csv: answers, 24 bytes",
         "gone.csv: the server answers 404",
     ]
-    assert "damaged or another version, 17 bytes" in lines[6]
+    assert "damaged or another version, 24 bytes" in lines[6]
 
 
 @pytest.mark.parametrize("name, checksum", [("gone.csv", None), ("file.csv", "0" * 64)])

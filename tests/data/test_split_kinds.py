@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from gpbench.data import cards, sources, splits
-from gpbench.data.conversion import from_raw
-from gpbench.data.dataset import Raw
 from gpbench.errors import DataError, GpbenchError
 
 RNG = np.random.default_rng(0)
@@ -112,14 +110,6 @@ def test_fixed_rows_come_from_columns_or_a_file(own):
     assert [test.tolist() for _, test in parts(card, in_file)] == [[1, 3, 5, 7, 9], [0, 2, 4, 6, 8]]
     # other rows are other data, so that runs on them never share a cell
     assert len({dataset.checksum, in_file.checksum, own(rows_of(10))[1].checksum}) == 3
-
-
-def test_fixed_rows_stay_with_their_row_where_incomplete_ones_are_dropped():
-    card = {"name": "own", "task": "regression", "incomplete": "drop", "splits": {"set": "fixed"}}
-    part = np.array([["train"], ["train"], ["train"], ["test"], ["test"]])
-    dataset = from_raw(card, Raw(np.array([[1], [np.nan], [3], [4], [5]]), np.arange(5.0), split=part))
-    ((train, test),) = parts(card, dataset)
-    assert (sorted(train), test.tolist()) == ([0, 1], [2, 3])
 
 
 CLASSES = {"y": ["a"] * 3 + ["b"] * 17}

@@ -44,21 +44,14 @@ LEAKING = {"hla_int8"}
 
 
 @pytest.mark.parametrize("chosen", SPLIT_SETS)
-def test_no_test_row_is_a_training_row_in_any_set_but_that_of_int8(chosen):
+def test_no_test_row_is_a_training_row_in_any_set_but_that_of_int8_and_most_leave_no_row_out(chosen):
     card, dataset = EXAMPLES[chosen]  # every set has an example: a new one without it fails here
     for k in range(splits.count(card)):
         train, test = splits.indices(card, dataset, k)
-        assert bool({*train} & {*test}) == (chosen in LEAKING)
-        assert prepare(replace(dataset, X=np.eye(len(dataset.y))), train, test).held_out == (chosen not in LEAKING)
-
-
-@pytest.mark.parametrize("chosen", sorted(SPLIT_SETS.keys() - LEAKING - {"draws", "temporal"}))
-def test_every_row_is_in_exactly_one_part_of_every_split(chosen):
-    card, dataset = EXAMPLES[chosen]
-    for k in range(splits.count(card)):
-        train, test = splits.indices(card, dataset, k)
         assert train.dtype == test.dtype == np.int64
-        assert sorted([*train, *test]) == list(range(40))
+        assert bool({*train} & {*test}) == (chosen in LEAKING)
+        assert chosen in LEAKING | {"draws", "temporal"} or sorted([*train, *test]) == list(range(40))
+        assert prepare(replace(dataset, X=np.eye(len(dataset.y))), train, test).held_out == (chosen not in LEAKING)
     if chosen == "yang":  # as the folds of `kfold` in test_split_kinds.py
         assert sorted(np.concatenate([splits.indices(card, dataset, k)[1] for k in range(4)])) == list(range(40))
 
@@ -152,7 +145,6 @@ def test_a_split_out_of_range_says_the_range(k):
         ("raetsch", RAETSCH, 1, "split 1 of the set 'raetsch': the index files have 1 splits"),
         ("raetsch", {key: value[0] for key, value in RAETSCH.items()}, 0, "'raetsch_train' has 1 axes, not 2"),
         ("yang", {"yang": np.arange(41) % 4}, 0, "toy has 40 rows, and its index files are for 41"),
-        ("yang", {"yang": np.eye(40, dtype=int)}, 0, "'yang' has 2 axes, not 1"),
     ],
 )
 def test_index_files_that_do_not_fit_the_rows_are_one_clear_line(chosen, folds, k, message, one_line):

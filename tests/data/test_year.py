@@ -30,7 +30,7 @@ def songs(count: int) -> tuple[np.ndarray, bytes]:
     return table, archive(*(b",".join([b"%d" % row[0], *(b"%.5f" % x for x in row[1:])]) for row in table))
 
 
-def test_the_year_is_the_first_column_and_90_inputs_follow_whatever_the_line_ends():
+def test_the_year_is_the_first_column_and_90_inputs_follow_whatever_the_line_ends_and_463715_songs_train():
     table, content = songs(7)
     raw = readers.year_zip([content], {"rows": 7})
     np.testing.assert_array_equal(raw.target, table[:, 0])
@@ -42,6 +42,7 @@ def test_the_year_is_the_first_column_and_90_inputs_follow_whatever_the_line_end
     )
     content = archive(ROW + b"\r", ROW)
     assert readers.year_zip([content], {"rows": 2}).target.tolist() == [2001, 2001]
+    assert cards.read("year")["splits"]["set"] == "official" and splits.sizes(cards.read("year")) == (463_715, 51_630)
 
 
 WHOLE = archive(*[ROW] * 300)
@@ -53,14 +54,11 @@ WHOLE = archive(*[ROW] * 300)
         (archive(ROW, ROW, ROW[:-4], ROW), "line 3 of YearPredictionMSD.txt has 90 numbers, not 91"),
         (archive(*[ROW + b",1"] * 4), "line 1 of YearPredictionMSD.txt has 92 numbers, not 91"),
         (archive(ROW, ROW, ROW, ROW[:-3] + b"red"), "line 4 of YearPredictionMSD.txt: could not convert .* b'red"),
-        (archive(ROW, ROW, b"", ROW), "line 3 of YearPredictionMSD.txt has 0 numbers, not 91"),
-        (archive(b"<html>moved</html>"), "line 1 of YearPredictionMSD.txt has 1 numbers, not 91"),
         (archive(*[ROW] * 3), "has 3 lines, not 4"),
         (archive(*[ROW] * 5), "has more than 4 lines"),
         (archive(ROW, name="other.txt"), r"no member 'YearPredictionMSD.txt'"),
         (WHOLE[: len(WHOLE) // 2], "no archive, or is damaged"),
         (WHOLE.replace(WHOLE[60:90], bytes(30)), "no archive, or is damaged"),
-        (b"<html>moved</html>", "no archive, or is damaged"),
     ],
 )
 def test_another_file_is_one_clear_line(content, message, one_line):
@@ -80,19 +78,6 @@ def test_the_text_is_never_whole_in_memory_and_refused_beyond_the_cap(monkeypatc
     for rows in ([ROW] * 3, [bytes(2000)]):
         with pytest.raises(DataError, match="unpacks to more than 1,092 bytes"):
             readers.year_zip([archive(*rows)], {"rows": 3})
-
-
-def test_the_first_463715_songs_train_and_the_last_51630_test(monkeypatch):
-    card = cards.read("year")
-    assert splits.sizes(card) == (463_715, 51_630)
-    table, content = songs(6)
-    monkeypatch.setattr(sources.files, "from_address", lambda address, name, sha256: content)
-    source = {**card["sources"][0], "rows": 6}
-    dataset = sources.obtain(card, source, mirror=None)
-    small = {**card, "splits": {**card["splits"], "train_rows": 4}}
-    train, test = splits.indices(small, dataset, 0)
-    assert sorted(train) == [0, 1, 2, 3] and test.tolist() == [4, 5]
-    np.testing.assert_array_equal(dataset.y, table[:, 0])
 
 
 NAMES = ("ctslice", "song")
@@ -207,11 +192,10 @@ def test_both_formats_and_any_order_of_rows_give_the_same_arrays(variant):
         [b"", b""],
         official(["2008,1,3,4,2003"]),
         official(["2008,1,3,4,20:03,2211,N1,116,-14,810,0,0"]),
-        official(["2008,1,3,4,2003,2211,N1,116,-14,99999,0,0"]),
         official(planes="tail,year\nN1,1998\n"),
         [official()[0][:60], PLANES.encode()],
     ],
-    ids=["empty", "short", "text", "large", "planes", "cut"],
+    ids=["empty", "short", "text", "planes", "cut"],
 )
 def test_other_files_are_one_clear_line(blobs, one_line):
     with one_line(DataError, match=r"not the flights and planes of the 2009 data expo: .+"):

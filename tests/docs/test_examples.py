@@ -149,13 +149,7 @@ def test_the_example_of_the_python_interface_runs(tmp_path):
 
 def test_the_example_of_the_leaderboard_says_how_it_is_called_and_refuses_wrong_files(tmp_path):
     np.savez(tmp_path / "rows.npz", X=[[0.0]])
-    for line in (
-        "",
-        "forest rows.npz",
-        "random_forest none.npz",
-        "random_forest rows.npz",
-        "random_forest rows.npz 10",
-    ):
+    for line in ("", "forest rows.npz", "random_forest none.npz", "random_forest rows.npz"):
         words = [sys.executable, EXAMPLES / "import_board.py", *line.split()]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 1 and done.stderr.count("\n") == 1, line

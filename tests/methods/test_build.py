@@ -85,13 +85,9 @@ def test_a_class_that_is_not_a_method_is_one_line(cls, line):
         build_method(node)
 
 
-def test_a_method_without_a_target_and_a_module_that_python_cannot_parse_are_one_line(tmp_path, monkeypatch):
+def test_a_method_without_a_target_is_one_line():
     with pytest.raises(ConfigError, match="method has no _target_"):
         check_class({"name": "mine"})
-    (tmp_path / "unparsable.py").write_text("def f(:")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ConfigError, match=r"cannot import 'unparsable.Method': invalid syntax"):
-        check_class({"_target_": "unparsable.Method"})
 
 
 REFUSED = {"inducing": (1.5, 0, -3, 20.0, float("nan"), True), "steps": (-1, True), "noise": (-1, 0.0, float("inf"))}
@@ -146,7 +142,6 @@ UNFIT = [
     ("cagp", ROWS, {"actions": 26}, r"^method\.actions=26 asks for 26 actions, but there are 25 training rows"),
     ("dgp", ROWS, {"energy": "sep"}, r"^method\.energy=sep needs a method\.optimiser"),
     ("dgp", ROWS, {"inducing": 50, **PATHS}, "asks for 50 inducing points, but there are 25 training rows"),
-    ("dgp", ROWS, {"hidden": (2,), "samples": 3, **PATHS}, "samples=3 must be a power of two of at least 8"),
     ("dgp", ROWS, {"hidden": (3, 3), "samples": 16, **PATHS}, "samples=16 must be a power of two of at least 32"),
     ("dropout", ROWS, {"dropout": 1.0}, "method.dropout=1.0: must be a number from 0 and below 1"),
     ("ensemble", ROWS, {"likelihood": "laplace"}, r"^own needs a gaussian, .* likelihood, not "),
@@ -195,11 +190,9 @@ UNFIT = [
     ("sdd", ROWS, {"kernel": "linear"}, "a squared exponential, matern12, matern32 or matern52 kernel, not linear"),
     ("sdd", CLASSES, {}, r"^own is for regression, and these are 2 classes: try svi$"),
     ("sep", CLASSES, {"gradient": "scalars", "batch_size": 5, **STEPPING}, r"^method\.gradient=scalars needs all rows"),
-    ("sep", CLASSES, {"update": "outer", "batch_size": 5, **STEPPING}, r"^method\.update=outer needs all rows"),
     ("sgld", ROWS, {"steps": 6, "burn_in": 1.0}, r"no samples: of method.steps=6 the first 6 are burn-in"),
     ("svdgp", ROWS, {**GROWING, "batch_size": 10, "growth": 11}, "method.growth=11"),
     ("svdgp", ROWS, {**GROWING, "covariance_basis": 26}, "covariance_basis=26 is more than the 25 training rows"),
-    ("svdgp", ROWS, {**GROWING, "mean_basis": 26}, "method.mean_basis=26 is more than the 25 training rows"),
     ("svdgp", ROWS, {**GROWING, "natural_step": 0.1}, "method.natural_step is for method.parametrisation=orthogonal"),
     ("svdgp", ROWS, {**GROWING, "likelihood": "heteroscedastic"}, "likelihood, not heteroscedastic"),
     ("svdgp", ROWS, {**GROWING, "kernel": "matern52"}, SQUARED),

@@ -232,9 +232,7 @@ def test_several_folders_are_one_frame_with_the_latest_record_of_each_run(result
     [
         ("nowhere", "nowhere: no such folder"),
         (".", "no runs in runs yet"),
-        ("results/runs", "no runs in results/runs/runs"),
         ([], "the list of results folders is empty"),
-        (["results", "nowhere"], "nowhere: no such folder"),
         ("none.parquet", "no such file"),
     ],
 )

@@ -145,7 +145,6 @@ def test_what_runs_leave_passes(shapes):
         (X | {"grid": (8, 2), "mean": (8,), "var": (8,)}, {}, "not square"),
         (EFFECTS, {"effect1_inputs": [[0], [2]]}, "effect1_inputs has numbers out of range"),
         (EFFECTS, {"effect1_place": [0, -1]}, "effect1_place has numbers out of range"),
-        (EFFECTS, {"shares": np.ones(3)}, "shares has 1 axes, not 2"),
     ],
 )
 def test_what_no_run_leaves_is_refused(shapes, changes, message):

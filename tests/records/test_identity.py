@@ -155,7 +155,6 @@ def test_where_and_how_a_run_is_made_changes_no_id_but_timed_ones_and_what_is_re
     ("words", "fields", "counts"),
     [
         ([], {"schema": None}, False),
-        ([], {"schema": 1}, False),
         ([], {"schema": SCHEMA + 1}, False),
         ([], {"status": "diverged"}, True),
         (["run.again=true"], {}, False),

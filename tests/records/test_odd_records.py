@@ -17,7 +17,7 @@ from gpbench import limits
 from gpbench.analysis import cells, tables
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records import arrays, folder, parquet
+from gpbench.records import folder, parquet
 from gpbench.records.collection import open_store
 from gpbench.records.store import Store
 
@@ -109,7 +109,6 @@ def test_arrays_that_unpack_to_too_much_are_one_line_and_never_in_memory(name, l
         ({"nll": np.zeros(2)}, "its traces are not of one length"),
         ({"nll": np.array(0.0)}, "its traces are not of one length"),
         ({"nll": np.array(["a", "b", "c"])}, "its arrays are not of real numbers"),
-        ({"kept_X": np.zeros(3, "M8[D]")}, "its arrays are not of real numbers"),
         ({"nll": np.array([-1e308, 0.0, 1e308])}, r"its arrays have numbers beyond 1e\+300"),
     ],
 )
@@ -120,17 +119,11 @@ def test_a_trace_that_no_run_leaves_is_one_line(changed, fault, store, capsys):
     assert re.search(f"{fault}; .* trains it again\n$", capsys.readouterr().err)
 
 
-def test_too_many_predictions_and_a_folder_for_a_collection_are_one_line(store, monkeypatch, capsys, tmp_path, refused):
-    monkeypatch.setattr(limits, "PREDICTIONS", 10_000)
-    (store.runs / A / "record.json").write_text(json.dumps(raw()))
-    arrays.write_predictions(store.runs / A, {"row": np.zeros(4000)})
-    assert store.predictions(A) == {} and "unpacks to 32,007 bytes, and 10,000 are the most" in capsys.readouterr().err
+def test_a_folder_for_a_collection_is_one_line(store, tmp_path, refused):
     (out := tmp_path / "records.parquet").mkdir()
-    line, unwritten = (
-        "it is a folder, and a file is needed there",
-        refused("collect", store.runs.parent, "--out", out, code=5),
-    )
-    assert f"cannot write {out}: {line}; name another file" in unwritten
+    line = "it is a folder, and a file is needed there"
+    error = refused("collect", store.runs.parent, "--out", out, code=5)
+    assert f"cannot write {out}: {line}; name another file" in error
     assert f"cannot read {out} ({line})" in refused("table", "--results", out)
 
 

@@ -181,12 +181,10 @@ def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results,
     assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
 
 
-def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_are_one_line(tmp_path, refused):
+def test_a_run_that_no_kind_suits_is_one_line(tmp_path, refused):
     Store(tmp_path).write(sample(), {}, {})
     for words in ([], ["--kind", "all"]):
         assert "there is nothing to draw of run" in refused("plot", "--last", *words, "--results", tmp_path)
-    words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
-    assert "run.keep=true is for data with one or two inputs, and these have 10" in refused("run", *words)
 
 
 def test_the_relevance_of_a_run_is_that_of_its_kernel(tmp_path):

@@ -126,15 +126,14 @@ def test_methods_that_need_all_rows_or_numbers_for_each_are_refused(tmp_path, mo
 
 
 @pytest.fixture
-def big(tmp_path, monkeypatch):
+def big(tmp_path, monkeypatch, new_file):
     """A function that trains on a table on disk: `big(folder, *words)`; `big.file` is the table."""
     rng = np.random.default_rng(0)
     X = rng.normal(2.0, 3.0, (400, 3))
     np.save(tmp_path / "big.npy", np.column_stack([X, np.sin(X[:, 0]) + X[:, 1]]).astype(np.float32))
-    (tmp_path / "dataset").mkdir()
     card = {"name": "big", "task": "regression", "splits": {"set": "random", "sets": {"random": 1}, "test_rows": 50}}
     card["sources"] = [{"kind": "file", "path": "big.npy", "reader": "mapped"}]
-    (tmp_path / "dataset" / "big.yaml").write_text(json.dumps(card))
+    new_file(tmp_path / "dataset" / "big.yaml", json.dumps(card))
 
     def run(folder, *words, progress=None, before=lambda: None):
         words = ["dataset=big", *SVI[1:], "protocol.precision=float32", f"run.results={tmp_path / folder}", *words]

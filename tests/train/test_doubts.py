@@ -96,11 +96,10 @@ def test_noise_at_its_floor_or_below_a_thousandth_of_its_start_is_doubted_and_av
         assert doubts(prepared, scored(prepared, 0.0, 1.0), state, noise=0.1) == {}
 
 
-def test_a_run_says_its_doubts_and_records_them(tmp_path, printed, streams):
-    (tmp_path / "dataset").mkdir()
+def test_a_run_says_its_doubts_and_records_them(tmp_path, printed, streams, new_file):
     card = "name: few\ntask: regression\nsources: [{kind: file, path: few.csv, target: y}]\nsplits: "
     card += "{set: random, sets: {random: 1}, test_rows: 2, train_rows: null}\n"
-    (tmp_path / "dataset" / "few.yaml").write_text(card)
+    new_file(tmp_path / "dataset" / "few.yaml", card)
     lines = [",".join(f"{v:.6f}" for v in row) for row in np.random.default_rng(1).normal(size=(6, 9))]
     (tmp_path / "dataset" / "few.csv").write_text("\n".join(["a,b,c,d,e,f,g,h,y", *lines]) + "\n")
 

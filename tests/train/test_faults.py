@@ -71,13 +71,12 @@ CFG = {"method": {"_target_": "own.Method", "name": "own"}, "config_dirs": ["her
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, new_file):
     folder = tmp_path_factory.mktemp("own")
     (folder / "faulty_classes.py").write_text(MODULE)
-    (folder / "method").mkdir()
     for name in ("Good", "Crash", "Shape", "Array", "Counting"):
         text = f"# {name}\n_target_: faulty_classes.{name}\nname: {name.lower()}\nsteps: 2\n"
-        (folder / "method" / f"{name.lower()}.yaml").write_text(text)
+        new_file(folder / "method" / f"{name.lower()}.yaml", text)
     targets.add_folders([folder])
     return folder
 

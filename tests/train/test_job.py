@@ -45,11 +45,6 @@ def test_what_ran_before_changes_nothing_and_another_seed_gives_other_numbers(tm
     assert one.cell == other.cell
 
 
-def test_what_cannot_be_trained_is_one_line(tmp_path, one_line):
-    with one_line(ConfigError, match="split=20: moons has splits 0 to 19"):
-        job(tmp_path, "dataset=moons", "method=walk", "split=20")
-
-
 def test_a_batch_of_more_rows_and_a_fraction_of_fewer_points_than_they_say_are_said(tmp_path, capsys, monkeypatch):
     job(tmp_path, "dataset=moons", "method=walk", "method.steps=2", "method.batch_size=5000")
     line = "method.batch_size=5000 is more than the 900 there are: all are used"
@@ -129,12 +124,11 @@ def test_splits_join_on_a_gpu_as_far_as_the_compiled_program_leaves_memory(tmp_p
     assert {len(group) for group in context.groups(job)} == {1}
 
 
-def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_together(tmp_path, printed):
-    (tmp_path / "dataset").mkdir()
+def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_together(tmp_path, printed, new_file):
     source = {"kind": "file", "path": "two.csv", "reader": "table", "header": True, "target": [1, 2]}
     names = ["lift", "drag"]
     card = {"name": "two", "task": "regression", "outputs": 2, "output_names": names, "sources": [source]}
-    (tmp_path / "dataset" / "two.yaml").write_text(yaml.safe_dump(card))
+    new_file(tmp_path / "dataset" / "two.yaml", yaml.safe_dump(card))
     x = np.random.default_rng(0).normal(size=50)
     rows = "\n".join(f"{a},{2 * a + 0.1 * np.sin(9 * a)},{a**2}" for a in x)
     (tmp_path / "dataset" / "two.csv").write_text(f"x,lift,drag\n{rows}\n")

@@ -62,13 +62,6 @@ def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(saved, tmp
     assert rows.read_text() == "1\n"
 
 
-def test_what_cannot_be_predicted_is_one_line(saved, tmp_path, refused):
-    """Further mistakes: tests/data/test_own_tables.py."""
-    (tmp_path / "rows.csv").write_text("x\n1\n")
-    error = refused("predict", "--last", "--results", saved, "--data", tmp_path / "rows.csv", code=3).strip()
-    assert "no column 'x1'; the table has x" in error and "\n" not in error and "rows.csv" in error
-
-
 def test_a_run_without_its_state_says_how_to_get_it_and_gets_it(tmp_path, capsys):
     words = [f"run.results={tmp_path}", "dataset=sinc", "method=linear"]
     assert main(["run", *words]) == 0
