@@ -180,8 +180,8 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
     diagnosed: dict[str, set[str]] = {}
     for cell in cells:
         recorded.setdefault(cell.dataset, set()).update(*(record.metrics for record in cell.records))
-        names = (f"{_DIAGNOSTICS}{name}" for record in cell.records for name in record.diagnostics or ())
-        diagnosed.setdefault(cell.dataset, {"seconds", "objective"}).update(names)
+        numbers = (f"{_DIAGNOSTICS}{name}" for record in cell.records for name in record.diagnostics or ())
+        diagnosed.setdefault(cell.dataset, {"seconds", "objective"}).update(numbers)
     selected: dict[str, Sequence[str]] = {}
     for dataset, names in recorded.items():
         default = next((usual for usual in _DEFAULT_METRICS if usual[0] in names), None) or sorted(names) or ["seconds"]

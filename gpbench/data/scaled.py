@@ -11,7 +11,7 @@ from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
 from gpbench.data.encoding import Filler, fit_filler
 from gpbench.data.mapped import MappedRows, blocks, gather
-from gpbench.data.scaling import fit_in_blocks, fit_scalers, log_exposure
+from gpbench.data.scaling import Scaler, fit_in_blocks, fit_scalers
 from gpbench.errors import ConfigError, require
 
 
@@ -23,9 +23,7 @@ class ScaledSplit:
     y: Float[np.ndarray, " n"]  # scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several
     X_test: Float[np.ndarray, "t D"]
     y_test: Float[np.ndarray, " t"]
-    X_shift: Float[np.ndarray, " D"]  # original inputs are `X * X_scale + X_shift`
-    X_scale: Float[np.ndarray, " D"]
-    X_constant: Bool[np.ndarray, " D"]  # constant among the training rows; the scalers that divide set them to 0
+    x_scaler: Scaler
     y_mean: float  # original targets are `y * y_std + y_mean`; 0 and 1 for classification
     y_std: float
     task: str  # "regression", "count", "binary" or "multiclass"
@@ -40,21 +38,18 @@ class ScaledSplit:
     unseen: int = 0  # test rows whose value in a constant column is not that of the training rows
     filler: Filler | None = None  # for missing cells and for levels that no training row has
     on_disk: MappedRows | None = None  # reads training rows that are not in memory
-    exposure: bool = False  # the last input is the logarithm of an exposure, as it is
     warp: Any = None  # transforms scaled targets to those on which methods train (`core.predictive.Warp`)
     __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
         """Inputs (T, D) in original units, scaled as the method takes them."""
-        X = self.filler(X) if self.filler else X
-        if self.exposure:
-            X = np.column_stack([X[:, :-1], log_exposure(X[:, -1])])
-        return np.where(self.X_constant, 0.0, (X - self.X_shift) / self.X_scale)
+        X = self.filler(X) if self.filler else X.copy()
+        self.x_scaler.transform(X)
+        return X
 
     def original_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
         """Scaled inputs (T, D) in original units; a constant column has its value among the training rows."""
-        X = X * self.X_scale + self.X_shift
-        return np.column_stack([X[:, :-1], np.exp(X[:, -1])]) if self.exposure else X
+        return self.x_scaler.inverse(X)
 
     def original_targets(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
         """Scaled targets or predictive means (T,) in original units; multiply a variance by `y_std**2`."""
@@ -63,6 +58,26 @@ class ScaledSplit:
     def trained(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
         """Scaled targets (T,) as methods train on them."""
         return np.asarray(self.warp.forward(y)) if self.warp else y
+
+    @property
+    def X_shift(self) -> Float[np.ndarray, " D"]:
+        """The shift of each input: original inputs, but for an exposure, are `X * X_scale + X_shift`."""
+        return self.x_scaler.shift
+
+    @property
+    def X_scale(self) -> Float[np.ndarray, " D"]:
+        """The size of one unit of each scaled input, in original units."""
+        return self.x_scaler.scale
+
+    @property
+    def X_constant(self) -> Bool[np.ndarray, " D"]:
+        """True for an input that is constant among the training rows; the scalers that divide set it to 0."""
+        return self.x_scaler.constant
+
+    @property
+    def exposure(self) -> bool:
+        """Whether the last input is the logarithm of an exposure."""
+        return self.x_scaler.exposure
 
     @property
     def y_variance(self) -> float:
@@ -115,7 +130,7 @@ def prepare(
         y_scaler.transform(y)
     else:
         x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), exposure=dataset.exposure, **facts)
-    shift, scale, constant, _ = np.broadcast_arrays(x_scaler.shift, x_scaler.scale, x_scaler.constant, X[0])
+    shift, constant = x_scaler.shift, np.flatnonzero(x_scaler.constant)
     is_usual = np.isclose(X_test[:, constant], shift[constant], rtol=1e-9, atol=0.0)
     x_scaler.transform(X_test)
     if y_scaler.warp:
@@ -140,11 +155,8 @@ def prepare(
         unseen=absent + int((~is_usual).any(axis=1).sum()),
         filler=filler,
         on_disk=on_disk,
-        exposure=dataset.exposure,
         warp=y_scaler.warp,
-        X_shift=shift,
-        X_scale=scale,
-        X_constant=constant,
+        x_scaler=x_scaler,
     )
 
 

@@ -26,22 +26,25 @@ class Scaler:
     constant: Bool[np.ndarray, " *D"]  # does not vary among the training rows: it becomes 0, and its `scale` is 1
     train_only: bool = True  # only the training rows were used
     warp: Any = None  # of standardised targets: their transform, on which methods train (`core.predictive.Warp`)
-    exposure: bool = False  # the last input is an exposure, of which methods see the logarithm
+    exposure: bool = False  # after the columns that are scaled comes an exposure, of which methods see the logarithm
 
     def transform(self, rows: Float[np.ndarray, " N *D"]) -> None:
         """Scale rows in place."""
         if self.exposure:
-            rows[:, -1] = log_exposure(rows[:, -1])
+            rows[:, -1] = _log_exposure(rows[:, -1])
+            rows = rows[:, :-1]
         rows -= self.shift
         rows /= self.scale
         rows[..., self.constant] = 0.0
 
     def inverse(self, rows: Float[np.ndarray, " N *D"]) -> Float[np.ndarray, " N *D"]:
         """Scaled rows in original units; constant columns get their value among the training rows."""
+        if self.exposure:
+            return np.column_stack([rows[:, :-1] * self.scale + self.shift, np.exp(rows[:, -1])])
         return rows * self.scale + self.shift
 
 
-def log_exposure(exposure: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+def _log_exposure(exposure: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """Logarithms of exposures.  Raises DataError: one is not above 0."""
     require((exposure > 0.0).all(), f"an exposure is {exposure.min():g}, and must be above 0: mend or drop such rows")
     return np.log(exposure)
@@ -150,18 +153,11 @@ def fit_scalers(
     _check_sizes(dataset, y[:, None], (target,))
     several = bool(np.any(y != y[:1]))  # scaling overwrites y
     original = y.copy() if transform else y
-    offset = log_exposure(X[:, -1]) if exposure else None
-    scalers = fit_inputs(X, all_X, weight), fit_targets(y, all_y, weight)
-    if offset is not None:
-        X[:, -1] = offset
-        shift, scale, constant = (
-            np.append(np.broadcast_to(array, X.shape[1:])[:-1], last)
-            for array, last in zip((scalers[0].shift, scalers[0].scale, scalers[0].constant), (0.0, 1.0, False))
-        )
-        scalers = (
-            replace(scalers[0], shift=shift, scale=scale, constant=constant.astype(bool), exposure=True),
-            scalers[1],
-        )
+    of_kernels = slice(None, -1 if exposure else None)
+    scalers = fit_inputs(X[:, of_kernels], all_X[:, of_kernels], weight), fit_targets(y, all_y, weight)
+    if exposure:
+        X[:, -1] = _log_exposure(X[:, -1])
+        scalers = replace(scalers[0], exposure=True), scalers[1]
     if scalers[1].constant:
         reason = "differ by rounding alone; subtract their mean in the file" if several else "are all equal"
         raise DataError(f"{dataset}: column {target!r}: the targets of the {rows} training rows {reason}")

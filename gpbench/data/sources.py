@@ -37,6 +37,7 @@ def load(card: Mapping, **options: Any) -> Dataset:
         f"{fault} is for `task: count`, of a table in memory: leave it out",
     )
     require(name in inputs and is_kept, f"{fault} is no input without gaps; {nearest(name, inputs)}")
+    require(len(inputs) > 1, f"{fault} is the only input: name another one, on which counts depend")
     order = [*(i for i, other in enumerate(inputs) if other != name), inputs.index(name)]
     return replace(dataset, X=dataset.X[:, order], columns=tuple(inputs[i] for i in order), exposure=True)
 
