@@ -34,8 +34,8 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 2_692,
-    ("core",): 6_300,
-    ("methods",): 6_890,
+    ("core",): 6_269,
+    ("methods",): 6_851,
     ("data",): 5_085,
     ("config",): 1_400,
     ("records", "experiments"): 2_960,
@@ -45,7 +45,7 @@ BUDGETS = {
     ("claims",): 1_910,
     ("report",): 3_060,
     ("cli", "api"): 3_900,
-    ("contract", "estimators", "imports", "papers"): 2_527,
+    ("contract", "estimators", "imports", "papers"): 2_559,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

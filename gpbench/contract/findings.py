@@ -13,8 +13,7 @@ from gpbench.contract.problems import CLASSES, Broken, Doubtful, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
 
-_STEPS = 6
-"""The most steps a method takes in a check."""
+_STEPS = 6  # the most steps a method takes in a check
 
 ROWS = (60, 250, 1200)
 """Training rows to try until `init` finds them enough for its settings."""
