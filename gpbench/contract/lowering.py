@@ -72,8 +72,8 @@ class _Uncompiled(Programs):
             return caught.args[0], caught.args[1]
         raise AssertionError("it compiles nothing")
 
-    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
-        raise _Caught(self._body(function, group), args)
+    def _program(self, body: partial, group: Group, args: tuple, run: Fit) -> Any:
+        raise _Caught(body, args)
 
 
 class _Recorder(core.EvalTrace):

@@ -189,7 +189,8 @@ def kind(value: Any) -> str:
 
 
 def largest_difference(old: Any, new: Any) -> tuple[float, str]:
-    """The largest difference of two pytrees, relative to the leaf's largest entry or 1, and its position."""
+    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.  NaN agrees
+    with NaN; infinite where structure, shapes or what is not finite differ."""
     if jax.tree.structure(old) != jax.tree.structure(new):  # type: ignore[operator]
         return np.inf, "in structure or static fields"
     worst, position = 0.0, ""

@@ -46,21 +46,16 @@ class Gamma(eqx.Module):
         return self.matched(first, log_ratio(v1, v2, self.rate / (self.shape * (self.shape + 1.0))) - first)
 
     def matched(self, first: Float[Array, ""], second: Float[Array, ""]) -> "Gamma":
-        """Matches E τ and E τ² where first = log Z₁/Z and second = log Z₂ Z / Z₁².
-
-        The paper's updates of α and β, whose differences of numbers that grow with the shape are taken in closed form:
-        1 / shape' = D / shape and rate' = rate Z / (Z₁ D) with D = e^second + shape (e^second - 1).
-        """
+        """Matches E τ and E τ² where first = log Z₁/Z and second = log Z₂ Z / Z₁².  The paper's updates of α and β,
+        whose differences of numbers that grow with the shape are taken in closed form: 1 / shape' = D / shape and rate'
+        = rate Z / (Z₁ D) with D = e^second + shape (e^second - 1)."""
         D = jnp.exp(second) + self.shape * jnp.expm1(second)
         return Gamma(self.shape / D, self.rate * jnp.exp(-first) / D)
 
 
-_FURTHEST = 40.0
-"""Number of standard deviations from 0 beyond which a normal variable is taken to be on one side of it."""
-_LEAST = 1e-20
-"""Square of the smallest standard deviation by which a mean is divided."""
-_LARGE, _TERMS = 5.0, 16
-"""The continued fraction serves from t = 5, where 16 terms have a relative error below 1e-10."""
+_FURTHEST = 40.0  # number of standard deviations from 0 beyond which a normal variable is taken to be on one side of it
+_LEAST = 1e-20  # square of the smallest standard deviation by which a mean is divided
+_LARGE, _TERMS = 5.0, 16  # the continued fraction serves from t = 5, where 16 terms have a relative error below 1e-10
 
 
 def relu_moments(
@@ -80,11 +75,9 @@ def relu_moments(
 
 @jax.custom_jvp
 def _tails(t: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
-    """(p₀, p₁, p₂), p_k = E max(0, z - t)^k for z ~ N(0, 1) and t ≥ 0, where p₀ = P(z > t).
-
-    With the continued fraction of Mills' ratio R = p₀ / φ = 1 / (t + K), K = 1 / (t + L), L = 2 / (t + 3 / (t + ...)),
-    the differences p₁ = φ - t p₀ and p₂ = (t² + 1) p₀ - t φ are the products φ R K and φ R K L.
-    """
+    """(p₀, p₁, p₂), p_k = E max(0, z - t)^k for z ~ N(0, 1) and t ≥ 0, where p₀ = P(z > t).  With the continued
+    fraction of Mills' ratio R = p₀ / φ = 1 / (t + K), K = 1 / (t + L), L = 2 / (t + 3 / (t + ...)), the differences p₁
+    = φ - t p₀ and p₂ = (t² + 1) p₀ - t φ are the products φ R K and φ R K L."""
     density, near = norm.pdf(t), norm.cdf(-t)
     direct = near, density - t * near, (t**2 + 1.0) * near - t * density
     u = jnp.maximum(t, _LARGE)

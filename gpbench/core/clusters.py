@@ -6,14 +6,10 @@ import warnings
 import numpy as np
 from jaxtyping import Float, Int
 
-_LARGE = 2e6
-"""Rows times centres from which scikit-learn's k-means, which is three times as fast, is worth its import."""
-_ROUNDS = 50
-"""Largest number of Lloyd's iterations."""
-_TOLERANCE = 1e-4
-"""Squared shift of all centres, in units of the inputs' mean variance, below which they stay."""
-_BLOCK = 256
-"""Number of rows that are compared with all others or all centres at a time: a cache holds these distances."""
+_LARGE = 2e6  # rows times centres from which scikit-learn's k-means, which is three times as fast, is worth its import
+_ROUNDS = 50  # largest number of Lloyd's iterations
+_TOLERANCE = 1e-4  # squared shift of all centres, in units of the inputs' mean variance, below which they stay
+_BLOCK = 256  # number of rows that are compared with all others or all centres at a time: a cache holds these distances
 
 
 def kmeans(X: Float[np.ndarray, "N D"], start: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"]:

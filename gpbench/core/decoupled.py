@@ -119,10 +119,8 @@ class Direct(Decoupled):
 
 
 class Jacobi(Direct):
-    """The parameters of `Direct` divided by the diagonals of the Gram matrices (A.1).
-
-    In units of f, a = a₀/ρ² and L = L₀/ρ²; in those of g, which is f/ρ, both are divided by ρ.
-    """
+    """The parameters of `Direct` divided by the diagonals of the Gram matrices (A.1).  In units of f, a = a₀/ρ² and L =
+    L₀/ρ²; in those of g, which is f/ρ, both are divided by ρ."""
 
     @property
     def weights(self) -> Float[Array, " A"]:

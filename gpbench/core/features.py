@@ -19,8 +19,7 @@ from gpbench.core.clusters import kmeans
 from gpbench.core.kernels import Kernel, SquaredExponential
 from gpbench.errors import ConfigError, nearest
 
-_SUBSET = 20_000
-"""Number of rows above which k-means sees a random subset."""
+_SUBSET = 20_000  # number of rows above which k-means sees a random subset
 
 
 class Features(eqx.Module):
@@ -69,8 +68,7 @@ class SelectedPoints(Features):
         return self.mask[:, None] * kernel.cross(self.Z, X)
 
 
-_FAR = 1e6
-"""Coordinate of unused features, in units of the inputs: uncorrelated with all rows and with each other."""
+_FAR = 1e6  # coordinate of unused features, in units of the inputs: uncorrelated with all rows and with each other
 
 
 class ScaledFeatures(Features):

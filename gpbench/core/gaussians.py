@@ -63,12 +63,9 @@ def damp(new: Sites, old: Sites, rho: Float[Array, ""] | Float[Array, " N"] | fl
 def moment_match(
     mean: Float[Array, " N"], variance: Float[Array, " N"], slope: Float[Array, " N"], curvature: Float[Array, " N"]
 ) -> Sites:
-    """Sites that match the tilted moments, of cavities with this mean and variance s.
-
-    ν = κ / (1 - κ s), τ = α + (mean + α s) ν with slope α = ∂ log Z / ∂ mean and curvature κ = -∂² log Z / ∂ mean²
-    (paper `sep`, equation 23, whose print has the wrong sign in ν: see the errata).  VI and Laplace are the same match
-    with other (α, κ).
-    """
+    """Sites that match the tilted moments, of cavities with this mean and variance s.  ν = κ / (1 - κ s), τ = α + (mean
+    + α s) ν with slope α = ∂ log Z / ∂ mean and curvature κ = -∂² log Z / ∂ mean² (paper `sep`, equation 23, whose
+    print has the wrong sign in ν: see the errata).  VI and Laplace are the same match with other (α, κ)."""
     nu = curvature / (1.0 - curvature * variance)
     return Sites(nu, slope + (mean + slope * variance) * nu)
 

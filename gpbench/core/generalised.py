@@ -10,12 +10,9 @@ from jaxtyping import Array, Float
 
 from gpbench.core.kernels import SquaredExponential
 
-_CPU_ROWS = 16
-"""Number of rows of a Gram matrix at a time on a CPU, whose cache then holds them."""
-_GPU_ROWS = 2048
-"""The same on other devices, where arrays of all inputs may be held."""
-_INPUTS = 24
-"""Largest number of inputs in one expression; in float64 they share a logarithm."""
+_CPU_ROWS = 16  # number of rows of a Gram matrix at a time on a CPU, whose cache then holds them
+_GPU_ROWS = 2048  # the same on other devices, where arrays of all inputs may be held
+_INPUTS = 24  # largest number of inputs in one expression; in float64 they share a logarithm
 
 
 def cross(

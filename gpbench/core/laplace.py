@@ -12,8 +12,7 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.networks import Network, backpropagate
 
-_CHUNK = 256
-"""Number of rows whose Jacobians are in memory at a time."""
+_CHUNK = 256  # number of rows whose Jacobians are in memory at a time
 
 
 class WeightPosterior(eqx.Module):

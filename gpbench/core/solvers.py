@@ -2,7 +2,6 @@
 solver is its state: it has `weights`, and a `step` that returns the next state.  One step of each costs O(N) time for
 each row that it sees: of all rows for `ConjugateGradients`, of a minibatch for `Blocks` and `Descent`."""
 
-import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -116,9 +115,8 @@ class ConjugateGradients(eqx.Module):
     def restart(self, system: KernelSystem) -> "ConjugateGradients":
         """The weights with the residual that they have: rounding lets that of the iterations drift from it."""
         residual = system.targets - system.times(self.weights)
-        return dataclasses.replace(
-            self, residual=residual, direction=jnp.zeros_like(residual), square=jnp.ones_like(self.square)
-        )
+        zeros, ones = jnp.zeros_like(residual), jnp.ones_like(self.square)
+        return ConjugateGradients(self.weights, residual, zeros, ones, self.preconditioner)
 
     def step(self, system: KernelSystem) -> "ConjugateGradients":
         """One iteration."""
@@ -128,13 +126,7 @@ class ConjugateGradients(eqx.Module):
         direction = z + square / self.square * self.direction
         Hd = system.times(direction)
         length = square / jnp.sum(direction * Hd, axis=0)
-        return dataclasses.replace(
-            self,
-            weights=self.weights + length * direction,
-            residual=r - length * Hd,
-            direction=direction,
-            square=square,
-        )
+        return ConjugateGradients(self.weights + length * direction, r - length * Hd, direction, square, P)
 
 
 class Blocks(eqx.Module):

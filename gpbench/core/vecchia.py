@@ -16,8 +16,7 @@ from gpbench.core.kernels import Kernel
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.mapping import map_rows
 
-_CHUNK = 256
-"""Number of rows that are compared with all others, or conditioned on their neighbours, at a time."""
+_CHUNK = 256  # number of rows that are compared with all others, or conditioned on their neighbours, at a time
 _FLOOR, _ROUNDINGS = 1e-10, 10
 """Smallest residual variance in a correlation, in units of the prior's, and in roundings of such a unit."""
 

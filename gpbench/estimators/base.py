@@ -34,6 +34,7 @@ rows of split 0 are the rows of `fit` in the same order."""
 _SECTIONS = ("method.", "protocol.")
 _Rows = Float[np.ndarray, "N D"]
 _Row = Float[np.ndarray, " N"]
+_KeptOut = tuple[np.ndarray, ...] | None  # inputs and targets of rows that choose a recalibration
 
 
 class Estimator(BaseEstimator):
@@ -64,8 +65,7 @@ class Estimator(BaseEstimator):
         """Sets parameters, of `options` one by one too, as in `set_params(**{"method.inducing": 20})`.
 
         So a search may vary them: `GridSearchCV(estimator, {"method.inducing": [10, 20]})`.  Two underscores stand for
-        a dot, as in `set_params(method__inducing=20)`.
-        """
+        a dot, as in `set_params(method__inducing=20)`."""
         params = {re.sub("^(method|protocol)__", r"\1.", key): value for key, value in params.items()}
         own = {key: value for key, value in params.items() if key.startswith(_SECTIONS)}
         super().set_params(**{key: value for key, value in params.items() if key not in own})
@@ -137,8 +137,8 @@ class Estimator(BaseEstimator):
         names = list(self._table.dataset.columns if self._table else getattr(self, "feature_names_in_", ()))
         names = [*map(str, names)] or [*range(X.shape[1])]
         require(self.exposure in names, f"exposure={self.exposure!r} is none of {listed(map(str, names))}", ConfigError)
-        place = names.index(self.exposure)
-        return np.column_stack([np.delete(X, place, axis=1), X[:, place]])
+        column = names.index(self.exposure)
+        return np.column_stack([np.delete(X, column, axis=1), X[:, column]])
 
     def _fit(self, X: _Rows, y: _Row, task: str, classes: int, weight: _Row | None) -> None:
         """Trains on inputs X and coded targets y, which are scaled in place, and weights above 0."""
@@ -165,8 +165,7 @@ class Estimator(BaseEstimator):
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
             scalers |= {"exposure": self.exposure is not None}
             self._x_scaler, self._y_scaler = fit_scalers(X, y, **scalers, weight=weight, dataset=NAME, target="y")
-            self._classes = classes
-            self.factor_ = 1.0 if kept_out else None
+            self._classes, self.factor_ = classes, 1.0 if kept_out else None
             if kept_out and self._y_scaler.warp:
                 self._y_scaler.warp.check(kept_out[1], f"{NAME}: column 'y'")
             for rows, scaler in zip(kept_out or (), (self._x_scaler, self._y_scaler)):
@@ -174,8 +173,7 @@ class Estimator(BaseEstimator):
             self.state_ = self._train(programs, X, y, weight, kept_out)
 
     def _composed(self, rows: int, task: str | None = None) -> dict:
-        """The resolved configuration for these rows of a task, where it is known.  Raises ValueError for an unknown
-        method, protocol or option."""
+        """The resolved configuration for these rows of a task.  Raises ValueError for an unknown name or option."""
         options = self.options or {}
         fault = f"options={options!r}: give a dict, as in {{'method.inducing': 20}}"
         require(isinstance(options, dict), fault, ValueError)
@@ -193,17 +191,14 @@ class Estimator(BaseEstimator):
         try:
             card = "moons" if is_classifier(self) else "sinc"  # of the task, which some defaults depend on
             own = (f"method={self.method}", f"protocol={self.protocol}", f"dataset={card}", f"seed={seed}")
-            words = (*own, *settings)
-            cfg = configuration(*words, folders=folders_of(self.config_dir))
+            cfg = configuration(*own, *settings, folders=folders_of(self.config_dir))
             kept_out = recalibration_rows(cfg["protocol"]["recalibrate"], task, rows) if task else 0
             cfg = within_rows(cfg, rows - kept_out)
         except ConfigError as error:
             raise ValueError(re.sub("^seed=", "random_state=", in_python(str(error)))) from cause(error)
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
-    def _train(
-        self, programs: Any, X: _Rows, y: _Row, weight: _Row | None, kept_out: tuple[np.ndarray, ...] | None
-    ) -> Any:
+    def _train(self, programs: Any, X: _Rows, y: _Row, weight: _Row | None, kept_out: _KeptOut) -> Any:
         """The state after the last step, on the host; sets the factor of a recalibration.  Raises DivergedError."""
         import jax
 
@@ -215,7 +210,7 @@ class Estimator(BaseEstimator):
         group = self._group(method, X, y, weight, kept_out)
         with self._one_line():
             result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
-            if change := recalibrated(programs, group, result)[0].recalibration:
+            if change := recalibrated(programs, group, result)[0].changes.recalibration:
                 self.factor_ = float(change.factor[0])
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
         if not np.isfinite(result.predictions["log_prob"]).all():
@@ -229,9 +224,7 @@ class Estimator(BaseEstimator):
         folder = [] if self.config_dir is None else [str(self.config_dir)]
         return one_line_if_users_code({**self.config_, "config_dirs": folder})
 
-    def _group(
-        self, method: Any, X: _Rows, y: _Row, weight: _Row | None = None, kept_out: tuple[np.ndarray, ...] | None = None
-    ) -> Any:
+    def _group(self, method: Any, X: _Rows, y: _Row, weight: _Row | None = None, kept_out: _KeptOut = None) -> Any:
         """Scaled rows as the loop takes them; the first is the test row, which shows whether predictions are finite."""
         import jax.numpy as jnp
 
@@ -239,10 +232,12 @@ class Estimator(BaseEstimator):
         from gpbench.core.predictive.warped import stack_warps
         from gpbench.core.random import run_key
         from gpbench.data.splits import Member
-        from gpbench.train.group import Group
+        from gpbench.train.group import Changes, Group
 
         protocol, seed = self.config_["protocol"], self.config_["seed"]
-        precision, factor = protocol["precision"], self.factor_
+        precision, recalibration = protocol["precision"], None
+        if self.factor_ is not None:
+            recalibration = Recalibration(jnp.full(1, self.factor_, precision), protocol["recalibrate"])
         return Group(
             members=[Member(0)],
             X=jnp.asarray(X[None], precision),
@@ -250,15 +245,11 @@ class Estimator(BaseEstimator):
             X_test=jnp.asarray(X[None, :1], precision),
             y_test=jnp.asarray(y[None, :1], precision),
             classes=self._classes,
-            exposure=self.exposure is not None,
+            changes=Changes(stack_warps([self._y_scaler.warp], precision), recalibration, self.exposure is not None),
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),
             unit=np.broadcast_to(self._x_scaler.scale, (1, X.shape[1])).astype(precision),
-            warp=stack_warps([self._y_scaler.warp], precision),
-            recalibration=None
-            if factor is None
-            else Recalibration(jnp.full(1, factor, precision), protocol["recalibrate"]),
             kept_out=kept_out and tuple(a[None].astype(precision) for a in (kept_out[0], self._trained(kept_out[1]))),
         )
 
@@ -268,7 +259,7 @@ class Estimator(BaseEstimator):
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:
         """The method's predictions of scaled targets at rows X (T, D).  Raises NotFittedError."""
-        X = self._new_rows(X)
+        X = self._new_rows(X).astype(self.config_["protocol"]["precision"])
         programs = programs_of(self.config_)
 
         import jax
@@ -276,7 +267,6 @@ class Estimator(BaseEstimator):
         from gpbench.train.group import Fit
 
         run = Fit(jax.tree.map(lambda leaf: jax.numpy.asarray(leaf)[None], self.state_))
-        X = X.astype(self.config_["protocol"]["precision"])
         group = self._group(programs.method, X[:1], np.zeros(1))  # its keys, whatever its rows
         with value_errors(), self._one_line():
             predictions = programs.predict_new(group, run, X[None])

@@ -15,10 +15,7 @@ from gpbench.errors import ConfigError, DataError, GpbenchError, cause
 
 _OF_CELLS = ("could not convert string", "float() argument", "setting an array element")
 """Parts of the messages about cells that are no numbers."""
-_OF_NAMES = "The feature names should match"
-"""Beginning of a message in several lines, which scikit-learn's own checks expect as it is."""
-
-
+_OF_NAMES = "The feature names should match"  # in several lines, which scikit-learn's own checks expect as they are
 TARGETS_OF_TEXT = "y has texts that are no numbers: a Classifier takes labels, a Regressor numbers"
 
 
@@ -110,8 +107,7 @@ def _of_missing_cells(X: Any) -> str:
 
 
 _BOOSTING = ".  scikit-learn's AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier"
-_MANY = 3.0
-"""Mean weight above which repeats get a warning: the posterior is then that of so many more rows."""
+_MANY = 3.0  # mean weight above which repeats get a warning: the posterior is then that of so many more rows
 
 
 def checked_weights(sample_weight: Any, rows: int, weights: Any, is_classifier: bool) -> Float[np.ndarray, " N"]:
@@ -152,9 +148,8 @@ def repeat_rows(
 
     if (weight % 1).any():
         others = ", ".join(methods(lambda declared: declared["sample_weights"]))
-        raise ConfigError(
-            f"method {method} takes whole numbers alone as sample_weight, as repeats: use one of {others}"
-        )
+        fault = f"method {method} takes whole numbers alone as sample_weight, as repeats"
+        raise ConfigError(f"{fault}: use one of {others}")
     require_memory(8.0 * weight.sum() * (X.shape[1] + 1), "repeated rows", "repeats")
     times = weight.astype(int)
     return X.repeat(times, axis=0), y.repeat(times)

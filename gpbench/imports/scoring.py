@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from gpbench.data.dataset import Dataset
     from gpbench.data.scaled import ScaledSplit
 
-
 _NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -73,18 +72,17 @@ class Importer:
         self, submission: Submission, card: Mapping, dataset: "Dataset", own: OwnMetrics, checksum: str
     ) -> _ImportedRun:
         outputs = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
-        no_output = bool(outputs) and submission.output is None
         with located(submission.title):
             splits.split_numbers(card, submission.split)
             fault = f"the column output is empty; the outputs of {dataset.name} are {outputs}"
-            require(not no_output, fault, ConfigError)
+            require(not outputs or submission.output is not None, fault, ConfigError)
             splits.outputs(card, "all" if submission.output is None else submission.output)
             train, test = splits.indices(card, dataset, submission.split, output=submission.output)
             # scaling by "none" leaves the original units, in which the predictions are
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
         submission = submission.in_order_of(test, train, len(dataset.y))
-        lost = self._lost(submission, prepared.task)
-        outcome, predictions = (lost, {}) if lost else _scores(submission, prepared, own)
+        lost = submission.lost
+        outcome, predictions = (_lost(lost, prepared.task), {}) if lost else _scores(submission, prepared, own)
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
         setting = ", ".join(filter(None, [submission.setting, other_set]))
@@ -127,14 +125,12 @@ class Importer:
         )
         return _ImportedRun(submission.file, record, config, predictions)
 
-    def _lost(self, submission: Submission, task: str) -> dict[str, Any]:
-        """The fields of a record without predictions; {} for another one."""
-        if not (message := submission.lost):
-            return {}
-        reason = message if message in (LATE, LARGE) else FAULT
-        names = metrics.names(task)
-        fields = {"metrics": dict.fromkeys(names), "undefined": dict.fromkeys(names, reason)}
-        return {"status": "failed", "message": message, **fields}
+
+def _lost(message: str, task: str) -> dict[str, Any]:
+    """The fields of a record without predictions, which were lost for this reason."""
+    names, reason = metrics.names(task), message if message in (LATE, LARGE) else FAULT
+    fields = {"metrics": dict.fromkeys(names), "undefined": dict.fromkeys(names, reason)}
+    return {"status": "failed", "message": message, **fields}
 
 
 def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) -> tuple[dict[str, Any], Predictions]:
@@ -180,19 +176,16 @@ def _number_arrays(submission: Submission, y: np.ndarray) -> Mapping[str, np.nda
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
     """Records the runs that are not recorded yet, and counts them.  Raises ConfigError, before it writes any, where two
     files have a run, or a record came from another file and `again` is False."""
-    before = {run.record.id: store.get(run.record.id) for run in runs}
     new: dict[str, _ImportedRun] = {}
     for run in runs:
-        record, earlier = run.record, before[run.record.id]
+        record, earlier = run.record, store.get(run.record.id)
         same = earlier and earlier.source_checksum == record.source_checksum
         other = new[record.id].file if record.id in new else None
+        recorded = "is recorded from another file"
         refuse(
             f"{run.file}: {record.method} on {record.dataset} split {record.split} ",
             (other, f"is in {other} too; take it out of one of them"),
-            (
-                earlier and not same and not again,
-                f"is recorded from another file ({earlier and earlier.source}); --again replaces it",
-            ),
+            (earlier and not same and not again, f"{recorded} ({earlier and earlier.source}); --again replaces it"),
         )
         if not same:
             new[record.id] = run

@@ -32,8 +32,7 @@ _GROUP = ["dataset", "split", "method", "setting", "output"]
 _LARGEST = 1e15  # largest number of a row, a split or an output; floats beyond some 9e15 are no exact numbers
 _LONGEST = 200  # number of characters of `lost` that a record keeps
 _SUM_TOLERANCE = 1e-5  # largest error of the sum of a row's probabilities, which others write in float32
-_SMALLEST_VARIANCE = 1e-30
-"""Smallest variance, as a share of that of the training targets: far below it the log density overflows."""
+_SMALLEST_VARIANCE = 1e-30  # as a share of that of the training targets: far below it the log density overflows
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,7 @@ class Submission:
 
     def check_values(self, classes: int, target_variance: float) -> None:
         """Checks columns, range and sum of the predictions of a data set with so many classes: 0 for regression, and 1
-        for counts, which are refused.  `target_variance` is that of the training targets.
-        """
+        for counts, which are refused.  `target_variance` is that of the training targets."""
         self.require(classes != 1, "predictions of counts cannot be imported, for they have no one form")
         names = self.number_columns if classes == 0 else self._class_columns(classes)
         absent, extra = [n for n in names if n not in self.values], [n for n in self.values if n not in names]
@@ -117,8 +115,7 @@ class Submission:
 
     @property
     def number_columns(self) -> list[str]:
-        """The columns that a predictive density of numbers should have, in order, by its form: mean and variance,
-        samples, quantiles, and means if there are, or edges and bins."""
+        """The columns that a predictive density of numbers should have, in order, by its `form`."""
         counts = Counter(name.partition("_")[0] for name in self.values)
         if counts["quantile"]:
             levels = [name for name in self.values if name.startswith("quantile_")]
@@ -246,8 +243,7 @@ def _versions(submission: Submission, text: Any) -> dict[str, str]:
     mend = "write them as in 'gpytorch 1.15.2, torch 2.13.0'"
     submission.require(bool(_VERSIONS.fullmatch(str(text))), f"versions {str(text)[:60]!r}: {mend}")
     versions = dict(pairs := [pair.split(" ") for pair in text.split(", ")])
-    is_unique = len(versions) == len(pairs)
-    submission.require(is_unique, f"versions {text!r} has a program twice: leave one version of it")
+    submission.require(len(versions) == len(pairs), f"versions {text!r} has a program twice: leave one version of it")
     return versions
 
 

@@ -15,8 +15,7 @@ from gpbench.core.random import permute
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 
-SAMPLE = 2**20
-"""Training rows that `init`, and with it the choice of settings and step sizes, sees of rows that are streamed."""
+SAMPLE = 2**20  # rows that `init`, and with it the choice of settings and step sizes, sees of those that are streamed
 _BYTES = 2**26  # size of a chunk; two are in memory and on the device at a time
 _STEPS = 256  # most steps of a chunk
 
@@ -56,9 +55,9 @@ class Chunk(eqx.Module):
 def _index_at_step(
     n: int, size: int, t: Int[Array, ""], *, key: PRNGKeyArray
 ) -> tuple[Int[Array, " B"], Bool[Array, " B"]]:
-    """Select the rows of step t: their index among n rows, and which of them count.  An epoch visits every row once, in
-    contiguous blocks in random order (the training rows were shuffled when they were split) from a random first row, so
-    that every row is equally often in the short last block.  That block is padded with rows that do not count."""
+    """The index of the rows of step t among n rows, and which of them count.  An epoch visits every row once, in blocks
+    in random order (the rows were shuffled when they were split) from a random first row, so that every row is equally
+    often in the short last block, which is padded with rows that do not count."""
     blocks = -(-n // size)
     epoch_key = jax.random.fold_in(key, t // blocks)
     first = jax.random.randint(epoch_key, (), 0, n)
@@ -109,8 +108,7 @@ def prediction_key(key: Key[Array, ""]) -> Key[Array, ""]:
 
 
 class Stream:
-    """The minibatches of a group's steps, from training rows that stay on the host, in memory or on disk; a thread
-    reads the next chunk of steps while the device works on this one."""
+    """The minibatches of a group's steps, from rows that stay on the host; a thread reads the chunk after this one."""
 
     def __init__(
         self,

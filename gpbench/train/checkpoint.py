@@ -73,8 +73,8 @@ def arrays_of(state: Any) -> dict[str, np.ndarray]:
 
 
 def headers_of(make: Callable[[], Any]) -> Headers:
-    """The shapes and types of the leaves of a state by their names in a file, in their order.  The state is not made
-    where its shapes are known without numbers: it may be larger than memory."""
+    """The shapes and types of the leaves of a state by their names in a file.  The state, which may be larger than
+    memory, is not made where its shapes are known without numbers."""
     names: list[str] = []
 
     def numbers() -> list[Any]:

@@ -34,10 +34,10 @@ from gpbench.train.batches import SAMPLE, Stream
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices, fill
 from gpbench.train.faults import one_line_if_users_code
-from gpbench.train.group import Fit, Group
+from gpbench.train.group import Changes, Fit, Group
+from gpbench.train.limit import machine_rate
 from gpbench.train.loop import Cadence
 from gpbench.train.programs import Programs
-from gpbench.train.rate import machine_rate
 
 _GPU_BYTES = 2**34  # share of a GPU's memory that a group of `run.together=auto` may take; larger groups are no faster
 
@@ -103,8 +103,8 @@ class Context:
 
 
 def _setting_text(method: Method, cfg: Config) -> str:
-    """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`.  What a
-    method reads of the protocol is among its own keys; what it does not read is no part of the setting."""
+    """The method's own setting, then what else differs from the defaults: `m=15%, update=outer`.  Of the protocol that
+    is what changes ids; what a method reads of it is among its own keys."""
     texts = [method.label] if method.label else []
     for key, value in cfg["changes"].items():
         if key.startswith("protocol.") and key.split(".")[1] not in identity.PROTOCOL:
@@ -147,10 +147,10 @@ def _say_cut(context: Context, n: int) -> None:
     for name, field in schema.settings(type(method)).items():
         share = changes.get(f"method.{name}") if field.metadata[schema.RANGE] == schema.SIZE else None
         if isinstance(share, float) and (number := round(share * n)) > FRACTION_MOST:
-            warn(
-                f"method.{name}={share:g} of {n:,} rows is {number:,}, and a fraction gives {FRACTION_MOST:,} at most:"
-                f" set method.{name}={number} for all of them"
+            fault = (
+                f"method.{name}={share:g} of {n:,} rows is {number:,}, and a fraction gives {FRACTION_MOST:,} at most"
             )
+            warn(f"{fault}: set method.{name}={number} for all of them")
 
 
 def _size(context: Context, runs: Sequence[Run]) -> int:
@@ -167,8 +167,7 @@ def _size(context: Context, runs: Sequence[Run]) -> int:
 
 
 def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit]]:
-    """The runs' arrays, and each run with what scoring needs; all on the host.  Raises ConfigError where the method's
-    state for the training rows exceeds the free memory."""
+    """The runs' arrays, and each run with what scoring needs; all on the host.  Raises MemoryShortage."""
     method, dataset, card = context.method, context.dataset, context.card
     indices = [splits.indices(card, dataset, run.split, output=run.output) for run in runs]
     kept_out: list[tuple] = []
@@ -195,20 +194,19 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     arrays: dict[str, Any] = dict(zip(("X", "y"), map(np.stack, trained)))
     arrays |= {field: np.stack([getattr(p, field) for p in prepared]) for field in ("X_test", "y_test")}
     arrays["unit"] = np.stack([p.X_scale for p in prepared])
+    recalibration = Recalibration(jnp.ones(len(runs), context.precision), change) if change else None
+    warp = stack_warps([p.warp for p in prepared], context.precision)
+    of_kept = [*zip(*((p.X_test, p.trained(p.y_test)) for p in others))]
     group = Group(
         members=members,
         rows=n,
-        exposure=dataset.exposure,
+        changes=Changes(warp, recalibration, dataset.exposure),
         classes=prepared[0].classes,
         **{field: array.astype(context.precision, copy=False) for field, array in arrays.items()},
         init_keys=jnp.stack([run_key("init", *name) for name in names]),
         step_keys=jnp.stack([run_key("step", method.name, *name) for name in names]),
-        warp=stack_warps([p.warp for p in prepared], context.precision),
+        kept_out=tuple(np.stack(each).astype(context.precision) for each in of_kept) or None,
     )
-    if change:
-        of_kept = zip(*((p.X_test, p.trained(p.y_test)) for p in others))
-        arrays = {"kept_out": tuple(np.stack(each).astype(context.precision) for each in of_kept)}
-        group = replace(group, recalibration=Recalibration(jnp.ones(len(runs), context.precision), change), **arrays)
     return _streamed(context, group, prepared) if streams else group, prepared
 
 
@@ -223,14 +221,7 @@ def _streamed(context: Context, group: Group, prepared: Sequence[ScaledSplit]) -
         inputs, targets = on_disk(index)
         return inputs.astype(X.dtype, copy=False), targets.astype(y.dtype, copy=False)
 
-    stream = Stream(
-        rows,
-        total=len(prepared[0].train_rows),
-        size=batch_size,
-        last=context.method.steps,
-        row_bytes=X[0, 0].nbytes,
-        keys=group.step_keys,
-        to_devices=context.devices.everywhere,
-    )
+    facts = {"total": len(prepared[0].train_rows), "last": context.method.steps, "row_bytes": X[0, 0].nbytes}
+    stream = Stream(rows, **facts, size=batch_size, keys=group.step_keys, to_devices=context.devices.everywhere)
     n = min(SAMPLE, stream.total)
     return replace(group, X=X[:, :n], y=y[:, :n], rows=n, stream=stream)

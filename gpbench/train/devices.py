@@ -1,6 +1,5 @@
-"""The devices of a run: one, several of this process, or those of several processes.  A step is written for all rows.
-Its arguments are sharded here, rows across devices and all else replicated, and JAX's partitioner derives a program in
-which each device works on its own rows and sums are reduced."""
+"""The devices of a run: one, several of this process, or those of several processes.  A step is written for all rows:
+from arguments sharded here JAX's partitioner derives a program in which each device works on its own rows."""
 
 import hashlib
 import json
@@ -38,8 +37,7 @@ class Devices:
 
     def facts(self) -> dict[str, Any]:
         """The devices, as records have them.  Simulated devices share a core of a CPU."""
-        cpu = jax.default_backend() == "cpu"
-        simulated = cpu and runtime.devices_here(self.count) > (os.cpu_count() or 1)
+        simulated = jax.default_backend() == "cpu" and runtime.devices_here(self.count) > (os.cpu_count() or 1)
         return {"devices": self.count, "processes": jax.process_count(), "simulated": simulated}
 
     @property

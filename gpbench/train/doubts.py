@@ -1,6 +1,5 @@
 """Doubts about a finished run: numbers that the data or the method make absurd, each with a warning in one line.  A run
-is compared with the trivial predictor (`method=constant`), which gives every test row the mean and the variance of the
-training targets, or the frequencies of the classes.  Doubts change neither ids nor metrics."""
+is compared with the trivial predictor, `method=constant`.  Doubts change neither ids nor metrics."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,14 +13,11 @@ from gpbench.metrics import Scored
 from gpbench.records.record import Record
 
 _WORST_LOSS = 5.0  # nats per row more than the trivial predictor's: on average its density is 150 times as high
-_WORST_RMSE = 3.0
-"""RMSE in units of the trivial predictor's, or of the training targets' standard deviation where that is larger."""
-_SMALLEST_SPREAD = 0.01
-"""Standard deviation of the predictions over the test rows below which these count as one prediction."""
+_WORST_RMSE = 3.0  # in units of the trivial predictor's, or of the targets' standard deviation where that is larger
+_SMALLEST_SPREAD = 0.01  # standard deviation of predictions over the test rows below which these count as one
 _NEAR_FLOOR = 2.0  # noise variance in units of its floor up to which it counts as being there
 _LOST_NOISE = 1e-3  # noise variance in units of its initial value below which training has all but removed it
-_NEAR_ROWS = 1e-3
-"""Root mean square of the differences of two rows, in units of the scaled inputs, of which float32 keeps few digits."""
+_NEAR_ROWS = 1e-3  # root mean square of the differences of two scaled rows, of which float32 keeps few digits
 _COMPARED_ROWS = 5000  # training rows at most that are compared with each other
 
 _WARNINGS = {
@@ -47,22 +43,16 @@ _WARNINGS = {
 
 
 def doubts(
-    prepared: ScaledSplit,
-    test_set: Scored,
-    state: Any = None,
-    *,
-    noise: float | None = None,
-    precision: str = "float64",
+    prepared: ScaledSplit, scored: Scored, state: Any = None, *, noise: float | None = None, precision: str = "float64"
 ) -> dict[str, float]:
     """Doubts about a run's numbers: a number for each doubt, by the names of `_WARNINGS`; {} for most runs."""
     loss, error = _trivial(prepared)
-    excess, spread = -float(np.mean(test_set.log_prob)) - loss, _spread(prepared, test_set)
+    excess, spread = -float(np.mean(scored.log_prob)) - loss, _spread(prepared, scored)
     rows_per_input = len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1)
-    far = float(_far(prepared))
-    near = float(_near(prepared)) if precision == "float32" else 0.0
+    far, near = float(_far(prepared)), float(_near(prepared)) if precision == "float32" else 0.0
     values = {
         "excess_loss": (excess, _WORST_LOSS < excess < np.inf),
-        "no_density": (zero := float(np.sum(np.isneginf(test_set.log_prob))), zero > 0),
+        "no_density": (zero := float(np.sum(np.isneginf(scored.log_prob))), zero > 0),
         # the trivial predictor itself is meant to have one prediction
         "spread": (spread, spread < _SMALLEST_SPREAD and not np.isclose(excess + loss, loss, 1e-4)),
         "rows_per_input": (rows_per_input, rows_per_input < 1.0),
@@ -71,14 +61,13 @@ def doubts(
         "near_rows": (near, near > 0),
     }
     if prepared.task in ("regression", "count"):
-        rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2))) / max(error, float(np.std(prepared.y)))
+        rmse = float(np.sqrt(np.mean((scored.y - scored.mean) ** 2))) / max(error, float(np.std(prepared.y)))
         values["excess_rmse"] = rmse, rmse > _WORST_RMSE
         values |= {name: (value, True) for name, value in _lost_noise(state, noise).items()}
     return {name: values[name][0] for name in _WARNINGS if name in values and values[name][1]}
 
 
-_WRONG_VARIANCE = 10.0
-"""Mean square of (target - mean) / std, or its inverse, from which other units of the variance are tried."""
+_WRONG_VARIANCE = 10.0  # mean square of (target - mean) / std, or its inverse, from which other units are tried
 
 
 def unit_doubts(prepared: ScaledSplit, test_set: Scored) -> dict[str, float]:

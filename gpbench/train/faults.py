@@ -14,19 +14,17 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
 from gpbench.core.predictive import CountPredictive, Predictive
-from gpbench.core.predictive.recalibrated import Recalibration
-from gpbench.core.predictive.warped import Warp
 from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, State
 from gpbench.train.batches import parted
+from gpbench.train.group import Changes
 
 
 @contextlib.contextmanager
 def one_line_if_users_code(cfg: Mapping[str, Any], group: Any = None) -> Iterator[None]:
-    """Raises ConfigError for an exception while a method trains that is, or has a part that is, the user's own, and
-    MemoryShortage for XLA's error of a device without enough memory for this group.  A method of gpbench alone that
-    raises is a bug, and keeps its traceback.  Errors of files and devices pass."""
+    """Raises ConfigError for an exception of a method that is the user's own or has such a part, and MemoryShortage
+    where a device lacks the memory for this group.  An exception of gpbench's own methods keeps its traceback."""
     try:
         yield
     except (GpbenchError, MemoryError, OSError):
@@ -34,10 +32,8 @@ def one_line_if_users_code(cfg: Mapping[str, Any], group: Any = None) -> Iterato
     except Exception as error:
         if group and isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
             fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
-            raise MemoryShortage(
-                f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
-                " or features, or a smaller batch"
-            ) from error
+            mend = f"try {fewer}fewer inducing points or features, or a smaller batch"
+            raise MemoryShortage(f"out of memory on {group.size} x {group.X.shape[1]} rows: {mend}") from error
         custom = [path for _, path in targets.entries(cfg["method"]) if not targets.is_ours(path)]
         if not custom or runtime.is_of_jax(error):
             raise
@@ -53,20 +49,12 @@ def one_line_if_users_code(cfg: Mapping[str, Any], group: Any = None) -> Iterato
 
 _Rows = Float[Array, "T D"]
 _Row = Float[Array, " T"]
+_NONE = Changes()
 
 
-def predictive(
-    method: Method,
-    state: State,
-    X: _Rows,
-    *,
-    key: PRNGKeyArray,
-    warp: Warp | None = None,
-    recalibration: Recalibration | None = None,
-    exposure: bool = False,
-) -> Predictive:
+def predictive(method: Method, state: State, X: _Rows, *, key: PRNGKeyArray, changes: Changes = _NONE) -> Predictive:
     """The prediction of rows by a method, of targets as they were, checked; traced, so once for each program."""
-    X, shift = parted(X, exposure)
+    X, shift = parted(X, changes.exposure)
     value = method.predict(state, X, key=key)
     kind = "an array" if isinstance(value, jax.Array) else type(value).__name__
     mend = "return a gpbench.core.predictive.Predictive, such as GaussianPredictive(mean, variance)"
@@ -76,16 +64,18 @@ def predictive(
         fault = f"method {method.name}: predict returns {kind}, and counts with an exposure need a CountPredictive"
         require(isinstance(value, CountPredictive), fault, ConfigError)
         value = eqx.tree_at(lambda counts: counts.location, value, replace_fn=lambda location: location + shift)
-    value = recalibration.predictive(value) if recalibration else value
-    return warp.predictive(value) if warp else value
+    value = changes.recalibration.predictive(value) if changes.recalibration else value
+    return changes.warp.predictive(value) if changes.warp else value
 
 
-def predictions(method: Method, classes: int, state: State, X: _Rows, y: _Row, **context: Any) -> dict[str, Array]:
+def predictions(
+    method: Method, classes: int, state: State, X: _Rows, y: _Row, *, key: PRNGKeyArray, changes: Changes = _NONE
+) -> dict[str, Array]:
     """The arrays by which rows are scored, checked: those of the prediction, and of the bound where there is one."""
-    value, warp = predictive(method, state, X, **context), context.get("warp")
+    value, warp = predictive(method, state, X, key=key, changes=changes), changes.warp
     arrays = value.arrays(y)
     if isinstance(method, HasBound):
-        inputs, _ = parted(X, context.get("exposure", False))
+        inputs, _ = parted(X, changes.exposure)
         expected, kl = method.expected_log_prob(state, inputs, warp.forward(y) if warp else y), method.kl(state)
         if expected is not None and kl is not None:
             arrays |= {"expected_log_prob": expected + warp.log_slope(y) if warp else expected, "kl": kl}

@@ -2,11 +2,10 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -32,7 +31,6 @@ PARTS = ("init", "search", "compile", "train", "evaluate")
 settings, compilation, the steps, and predictions with their metrics."""
 
 _compiled: list[float] = []  # seconds of each compilation in this process: initial states compile on the way
-compiled_seconds = partial(sum, _compiled)
 jax.monitoring.register_event_duration_secs_listener(
     lambda event, duration_secs, **_: (
         _compiled.append(duration_secs) if event.endswith("backend_compile_duration") else None
@@ -40,12 +38,24 @@ jax.monitoring.register_event_duration_secs_listener(
 )
 
 
+def spent() -> float:
+    """CPU seconds of this process so far, without those of compilation."""
+    return time.process_time() - sum(_compiled)
+
+
+class Changes(eqx.Module):
+    """Changes of what methods predict, which make it a prediction of targets as they were; those of each member."""
+
+    warp: Warp | None = None  # from targets as they were to those of training; None: they are alike
+    recalibration: Recalibration | None = None  # of predictions of what methods train on
+    exposure: bool = eqx.field(static=True, default=False)  # the last input is the logarithm of an exposure
+
+
 @dataclass
 class Group:
-    """Members of one shape that train in one program.  Arrays have these as first axis, and begin on the host.  Of the
-    N training rows the first `rows` count, None being all; those beyond give every device equally many, with weight 0.
-    With a `stream` the steps have their rows from there, all arrays stay on the host, and X and y are what `init` sees.
-    """
+    """Members of one shape that train in one program; arrays have these as first axis.  Of the N training rows the
+    first `rows` count, None being all; those beyond give every device equally many, with weight 0.  With a `stream` the
+    steps have their rows from there, arrays stay on the host, and X and y are what `init` sees."""
 
     members: list[Member]
     X: Float[Array | np.ndarray, "S N D"]
@@ -56,13 +66,11 @@ class Group:
     init_keys: Key[Array, " S"]
     step_keys: Key[Array, " S"]
     rows: int | None = None
-    exposure: bool = False  # the last input is the logarithm of an exposure
+    changes: Changes = field(default_factory=Changes)
     stream: Stream | None = None
     weight: Float[Array | np.ndarray, "S N"] | None = None  # sample weights above 0; None for 1
     unit: Float[np.ndarray, "S D"] | None = None  # size of one unit of each input in units of the file; None for 1
-    warp: Warp | None = None  # each member's, from targets of test rows to those of training; None: they are alike
-    recalibration: Recalibration | None = None  # of predictions of what methods train on, each member's
-    kept_out: tuple[np.ndarray, ...] | None = None  # inputs and trained targets of the rows that choose it
+    kept_out: tuple[np.ndarray, ...] | None = None  # inputs and trained targets of rows that choose a recalibration
 
     @property
     def size(self) -> int:
@@ -71,9 +79,8 @@ class Group:
     @property
     def total(self) -> int:
         """Number of training rows of a member that count."""
-        if self.stream:
-            return self.stream.total
-        return self.X.shape[1] if self.rows is None else self.rows
+        rows = self.stream.total if self.stream else self.rows
+        return self.X.shape[1] if rows is None else rows
 
 
 @dataclass
@@ -97,32 +104,25 @@ class Fit:
     def timed(self, phase: str) -> Iterator[None]:
         """Adds what happens inside to the seconds of a part."""
         self.on_part(phase)
-        start, cpu = time.perf_counter(), time.process_time() - compiled_seconds()
+        start, cpu = time.perf_counter(), spent()
         yield
         self.seconds[phase] += time.perf_counter() - start
         if phase != "compile":
-            self.cpu_seconds += max(0.0, time.process_time() - compiled_seconds() - cpu)
-
-    def extend(self, row: Mapping[str, Any]) -> None:
-        """Adds one row to the trace: scalars are shared by the group, arrays have a value per member."""
-        for name, value in row.items():
-            value = np.asarray(value)[None]
-            self.trace[name] = np.concatenate([self.trace[name], value]) if name in self.trace else value
+            self.cpu_seconds += max(0.0, spent() - cpu)
 
 
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:
-    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  They have the
-    settings that are configured, and the first of `method.rates`."""
+    """The group's initial states, stacked, with the settings that are configured and the first of `method.rates`."""
     states, timed = [], run.timed if run else nullcontext
-    takes = method.exposures or not group.exposure
-    require(takes, f"{method.name} takes no exposure: leave it out of the card, or use svi or gam", ConfigError)
+    exposure = group.changes.exposure
+    fault = f"{method.name} takes no exposure: leave it out of the card, or use svi or gam"
+    require(method.exposures or not exposure, fault, ConfigError)
     of_all = [None] * group.size
     keys = [group.init_keys[member] for member in range(group.size)]  # JAX can trace an index, and no iteration
     weights, units = (of_all if array is None else array for array in (group.weight, group.unit))
     for X, y, key, weight, unit in zip(group.X, group.y, keys, weights, units, strict=True):
-        rows = {"classes": group.classes, "rows": group.rows, "weight": weight, "unit": unit}
-        rows |= {"exposure": group.exposure}
-        data = batches.whole(jax.device_put(X), jax.device_put(y), **rows)
+        facts = {"classes": group.classes, "rows": group.rows, "weight": weight, "unit": unit, "exposure": exposure}
+        data = batches.whole(jax.device_put(X), jax.device_put(y), **facts)
         with timed("init"):
             state = method.init(data, key=key)
         if isinstance(method, HasRates) and method.rates:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gpbench.data.scaled import ScaledSplit
 from gpbench.data.splits import Member, label
 from gpbench.data.store import warn
 from gpbench.errors import DivergedError, GpbenchError, MemoryShortage, Stopped
@@ -24,7 +23,6 @@ from gpbench.train.checkpoint import Checkpoint, arrays_of
 from gpbench.train.context import Context, groups, load
 from gpbench.train.doubts import warnings
 from gpbench.train.faults import one_line_if_users_code
-from gpbench.train.group import Fit, Group
 from gpbench.train.limit import enforced
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
@@ -36,8 +34,8 @@ _Trained = tuple[Run, Record, dict[str, Any]]  # a run with its record, and its 
 
 
 def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[Record]:
-    """Trains and records the runs of a plan that are not recorded yet; the records of all of them, in its order.  With
-    `run.again` it trains what is recorded too.  Raises Stopped once a checkpoint is written."""
+    """Trains and records the runs of a plan that are not recorded yet, and with `run.again` the others too; the records
+    of all of them, in its order.  Raises Stopped once a checkpoint is written."""
     job = _Job(Context(plan.with_extras_of(store)), store, progress, stop, dict(plan.recorded(store)))
     if len(job.records) < len(plan.runs):
         for group in groups(job.context):
@@ -69,9 +67,8 @@ class _Job:
                 reason = self.stop.reason or "another process"
                 raise Stopped(f"stopped by {reason} with runs left; run the same command to train them")
             runs = self._resumable(checkpoint, missing)
-            context.devices.must_agree(
-                [context.plan.results, *([run.id for run in chunk] for chunk in (missing, runs))]
-            )
+            ids = ([run.id for run in chunk] for chunk in (missing, runs))
+            context.devices.must_agree([context.plan.results, *ids])
             try:
                 trained = self._train(runs, checkpoint)
             except MemoryShortage as error:
@@ -98,11 +95,9 @@ class _Job:
         checkpoint.delete()  # of a process killed after its last record
         return list(missing)
 
-    def _record(
-        self, record: Record, trace: _Arrays, predictions: _Arrays | None = None, state: _Arrays | None = None
-    ) -> None:
+    def _record(self, record: Record, trace: _Arrays, **more: _Arrays | None) -> None:
         if self.context.devices.leads:
-            plan, more = self.context.plan, {"predictions": predictions, "state": state}
+            plan = self.context.plan
             was = known.status if (known := self.store.get(record.id)) else "failed"
             if record.status == "failed" and was != "failed":
                 warn(f"{record.label}: {record.message}; the record that there was is kept")
@@ -111,20 +106,6 @@ class _Job:
                 self.store.write(record, plan.cfg, trace, **more, package_list=package_list, replace=replace)
         self.records[record.id] = record
         self.trained.append(record)
-
-    def _fit(self, group: Group, runs: Sequence[Run], prepared: Sequence[ScaledSplit], checkpoint: Checkpoint) -> Fit:
-        """Trains a group, within the limit on CPU seconds where there is one."""
-        context = self.context
-        with enforced(context.cpu_limit, partial(self._end_late, runs)):
-            return fit(
-                context.programs,
-                group,
-                cadence=context.cadence,
-                score=lambda predictions: result.scores(prepared, predictions),
-                checkpoint=checkpoint,
-                progress=self.progress,
-                stop=self.stop,
-            )
 
     def _end_late(self, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
@@ -155,7 +136,16 @@ class _Job:
         self.progress.begin(title, context.method.steps, members, later)
         try:
             with one_line_if_users_code(context.plan.cfg, group):
-                outcome = self._fit(group, runs, prepared, checkpoint)
+                with enforced(context.cpu_limit, partial(self._end_late, runs)):
+                    outcome = fit(
+                        context.programs,
+                        group,
+                        cadence=context.cadence,
+                        score=partial(result.scores, prepared),
+                        checkpoint=checkpoint,
+                        progress=self.progress,
+                        stop=self.stop,
+                    )
                 group, before = recalibrated(context.programs, group, outcome)
         finally:
             self.progress.end()

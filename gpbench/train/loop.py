@@ -1,6 +1,5 @@
-"""The training loop: chunks of steps, evaluation between them, checkpoints, and an end where training is stopped.  It
-knows a method by `init`, `step` and `predict` alone.  With several processes each of them runs this loop, and all take
-the same turns."""
+"""The training loop: chunks of steps, evaluation between them, checkpoints, and an end where training is stopped.  With
+several processes each of them runs this loop, and all take the same turns."""
 
 import time
 from collections.abc import Callable
@@ -19,8 +18,7 @@ from gpbench.train.progress import Progress
 from gpbench.train.search import Point, search
 from gpbench.train.stop import StopRequest
 
-_Score = Callable[[Predictions], dict[str, np.ndarray]]
-"""Function that makes metrics of predictions, one for each member."""
+_Score = Callable[[Predictions], dict[str, np.ndarray]]  # makes metrics of predictions, one for each member
 
 _KEPT = ("step", "over", "seconds", "cpu_seconds", "converged")  # what a checkpoint has of a fit beside its state
 _LARGE = 0.25e9  # the bytes from which a run says what it takes, before its first step
@@ -33,15 +31,10 @@ class Cadence:
     trace_every: int | None = 10
     checkpoint_every: float | None = 60.0
 
-    def is_due(self, saved_at: float) -> bool:
-        """True where a checkpoint is due, the last of which was saved at this monotonic time."""
-        return self.checkpoint_every is not None and time.monotonic() - saved_at > self.checkpoint_every
-
 
 def _spacing(steps: int, operations: tuple[float, float] | None) -> int:
     """Number of steps between two evaluations: a hundredth of all, at least 10, doubled until an evaluation takes at
-    most half of the operations of the steps before it.  These counts are the same on every machine and for splits of
-    nearly the same size."""
+    most half of the operations of the steps before it, which are as many on every machine."""
     every = max(10, steps // 100)
     step, evaluation = operations or (0.0, 0.0)
     while every < steps and every * step < 2.0 * evaluation:
@@ -59,8 +52,7 @@ def fit(
     progress: Progress | None = None,
     stop: StopRequest | None = None,
 ) -> Fit:
-    """Trains a group to its method's last step, from its last checkpoint if there is one.  Raises Stopped, once
-    a checkpoint is written, where `stop` has a reason."""
+    """Trains a group to its method's last step, from its last checkpoint if there is one.  Raises Stopped."""
     method, devices = programs.method, programs.devices
     progress, stop = progress or Progress(), stop or StopRequest()
     run = _begin(programs, group, checkpoint, progress)
@@ -82,7 +74,8 @@ def fit(
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
         run.over = run.step >= method.steps or diverged or (run.converged is not None and all(run.converged))
         reason = None if run.over else stop.reason
-        stopped, due = devices.any(bool(reason), cadence.is_due(saved_at))
+        is_late = cadence.checkpoint_every is not None and time.monotonic() - saved_at > cadence.checkpoint_every
+        stopped, due = devices.any(bool(reason), is_late)
         if stopped or due:
             _save(devices, group, run, checkpoint)
             saved_at = time.monotonic()
@@ -97,7 +90,7 @@ def fit(
 
 
 def _extend(programs: Programs, group: Group, run: Fit, point: Point, score: _Score, progress: Progress) -> np.ndarray:
-    """Adds a point to the trace, with metrics; the last objective of each member."""
+    """Adds a point to the trace, with metrics: numbers of the group, or of each member; the last objectives."""
     objective, average, rows = point
     programs.predict(group, run)
     with run.timed("evaluate"):
@@ -105,7 +98,9 @@ def _extend(programs: Programs, group: Group, run: Fit, point: Point, score: _Sc
     row = {"step": run.step, "seconds": run.seconds["train"], "objective": objective, "objective_mean": average}
     if programs.method.halving and programs.method.search:
         row["rows"] = rows
-    run.extend({**row, **metrics})
+    for name, value in (row | metrics).items():
+        entry = np.asarray(value)[None]
+        run.trace[name] = np.concatenate([run.trace[name], entry]) if name in run.trace else entry
     progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
     return objective
 

@@ -42,15 +42,14 @@ class Predictor:
         with one_line_if_users_code(cfg, self._group):
             arrays = store.state(record.id, headers_of(start))
             state = state_of(arrays, start()) if arrays else None
-        reason = "its state is of another version of its method" if arrays is None else "its state cannot be read"
-        require(state is not None, f"{reason}: train it again with run.save=true run.again=true", ConfigError)
-        self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
-        with one_line_if_users_code(cfg, self._group):
+            reason = "its state is of another version of its method" if arrays is None else "its state cannot be read"
+            require(state is not None, f"{reason}: train it again with run.save=true run.again=true", ConfigError)
+            self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
             self._group, _ = recalibrated(context.programs, self._group, self._fit)
 
     def predict(self, rows: Float[np.ndarray, "T D"]) -> dict[str, Float[np.ndarray, " T"]]:
-        """The predictions of rows in original units: `mean` and `variance` of the target, noise included, and the ends
-        `low95` and `high95` of its 95 % interval, or for classification `probability of LABEL` for each class."""
+        """The predictions of rows in original units, by name: moments and interval of the target, noise included, or
+        the `probability of LABEL` of each class."""
         context, split = self._context, self._split
         if split.filler and (count := split.filler.count_absent(rows)):
             warn(f"a level that no training row of this run has: its input is 0 (rows: {count})")
@@ -60,11 +59,6 @@ class Predictor:
         arrays = {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
         if "log_probs" in arrays:
             return {f"probability of {c}": np.exp(p) for c, p in zip(context.dataset.classes, arrays["log_probs"].T)}
-        mean, *ends = (split.original_targets(arrays[name]) for name in ("mean", "low95", "high95"))
+        mean, low, high = (split.original_targets(arrays[name]) for name in ("mean", "low95", "high95"))
         rate = {"rate": mean / rows[:, -1]} if split.exposure else {}
-        return {
-            "mean": mean,
-            "variance": arrays["var"] * split.y_std**2,
-            **dict(zip(("low95", "high95"), ends)),
-            **rate,
-        }
+        return {"mean": mean, "variance": arrays["var"] * split.y_std**2, "low95": low, "high95": high, **rate}

@@ -36,14 +36,13 @@ def lay_out(devices: Devices, group: Group) -> Group:
     fault = f"JAX makes {dtype} of {group.X.dtype}: something in this process has set"
     mend = "jax_enable_x64 to false, such as the module of a method; leave that out"
     require(dtype == group.X.dtype, f"{fault} {mend}", ConfigError)
-    others = ("X_test", "y_test", "init_keys", "step_keys", "warp", "recalibration")
+    others = ("X_test", "y_test", "init_keys", "step_keys", "changes")
     arrays = devices.everywhere(tuple(getattr(group, name) for name in others))
     return replace(group, **dict(zip(("X", "y", "weight", *others), (*trained, *arrays), strict=True)))
 
 
 class Programs:
-    """The two programs of a method, for steps and for predictions: compiled once for each shape of a group.  `arrays`
-    makes those that a prediction of test rows has."""
+    """The programs of a method, for steps and for predictions of what `arrays` makes, compiled once for each shape."""
 
     def __init__(self, method: Method, devices: Devices | None = None, arrays: Callable = predictions):
         self.method, self._arrays = method, arrays
@@ -53,8 +52,8 @@ class Programs:
         self._blocks: dict[Any, int] = {}
 
     def of_trials(self, method: Method) -> "Programs":
-        """The programs of trials of this method with other settings, whose predictions are log densities alone.  They
-        are kept, so that trials of further groups compile nothing."""
+        """The programs of trials of this method with other settings, which predict log densities alone.  They are kept:
+        trials of further groups compile nothing."""
         self._trials = self._trials or Programs(method, self.devices, log_probs)
         return self._trials
 
@@ -86,7 +85,8 @@ class Programs:
                 X, y, end = group.stream.chunk(run.step, end)
         ends = self.devices.everywhere((np.asarray(run.step), np.asarray(end)))
         args = (run.state, total, X, y, group.weight, group.step_keys, *ends)
-        return self._program(_take_steps, group, args, run), args, end
+        steps = partial(self._take_steps, group.classes, group.changes.exposure, group.total)
+        return self._program(steps, group, args, run), args, end
 
     def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """`steps` more; the objective of the last and the mean over all of them, per member."""
@@ -103,9 +103,13 @@ class Programs:
 
     def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host."""
-        size = self._block(group, run)
-        blocks = [self._predict_block(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
-        of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
+        size, rows, blocks = self._block(group, run), group.X_test.shape[1], []
+        for start in range(0, rows, size):
+            program, args = self._prediction_program(group, run, start, size)
+            run.row_operations = None if program.operations is None else program.operations / size
+            with run.timed("evaluate"):
+                blocks.append(jax.device_get(program.function(*args)))
+        of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, :rows]
         run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
 
     def predict_new(self, group: Group, run: Fit, X: Float[np.ndarray, "S T D"]) -> Predictions:
@@ -134,13 +138,6 @@ class Programs:
                 break
         return self._blocks.setdefault(shape, size)
 
-    def _predict_block(self, group: Group, run: Fit, start: int, size: int) -> dict[str, np.ndarray]:
-        """Predictions of the test rows from `start` on, `size` of them or, of fewer, as many as there are."""
-        program, args = self._prediction_program(group, run, start, size)
-        run.row_operations = None if program.operations is None else program.operations / size
-        with run.timed("evaluate"):
-            return jax.device_get(program.function(*args))
-
     def _prediction_program(self, group: Group, run: Fit, start: int, size: int) -> tuple["_Program", tuple]:
         """The compiled program that predicts `size` test rows from `start` on, and its arguments."""
         rows = (group.X_test, group.y_test)
@@ -149,23 +146,22 @@ class Programs:
             rows = (group.X_test[:, index], group.y_test[:, index])
         if group.stream:
             rows = self.devices.everywhere(rows)
-        args = (run.state, *rows, group.step_keys, {"warp": group.warp, "recalibration": group.recalibration})
-        return self._program(_predict_rows, group, args, run), args
+        args = (run.state, *rows, group.step_keys, group.changes)
+        return self._program(partial(self._predict_rows, group.classes), group, args, run), args
 
-    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> "_Program":
-        body, devices = self._body(function, group), self.devices
+    def _program(self, body: partial, group: Group, args: tuple, run: Fit) -> "_Program":
+        """The compiled program of a function, whose first arguments are constants, for others like these."""
         if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # a method is being debugged
             return _Program(body)
         leaves, structure = jax.tree.flatten(args)
-        total = group.stream.total if group.stream else group.rows
-        key = (function, group.classes, group.exposure, total, structure, *map(jax.typeof, leaves))
+        key = (body.func.__name__, body.args, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
-            options: dict[str, Any] = {"out_shardings": devices.common}
+            common = self.devices.common
+            options: dict[str, Any] = {"out_shardings": common}
             work, rows = "predictions of", args[1]
-            if function is _take_steps:
+            if body.func == self._take_steps:
                 # The old state's memory becomes the new one's: a state may be most of what there is.
-                layouts = (devices.layout(run.state), devices.common, devices.common)
-                options = {"out_shardings": layouts, "donate_argnums": 0}
+                options = {"out_shardings": (self.devices.layout(run.state), common, common), "donate_argnums": 0}
                 work, rows = "one step's work on", group.X
             with run.timed("compile"):
                 traced = jax.jit(body, **options).trace(*args)
@@ -176,10 +172,37 @@ class Programs:
             self._compiled[key] = program
         return self._compiled[key]
 
-    def _body(self, function: Callable, group: Group) -> Callable:
-        total = group.stream.total if group.stream else group.rows
-        more = (total, self.devices) if function is _take_steps else (self._arrays,)
-        return partial(function, self.method, group.classes, group.exposure, *more)
+    def _take_steps(self, classes: int, exposure: bool, rows: int, state, total, X, y, weight, keys, start, end):
+        """Steps `start` to `end` - 1 on every member: its state, its last objective and `total` with all of them added,
+        and whether it has converged.  `start` and `end` are traced: chunks of every length are one program."""
+        method = self.method
+
+        def on_member(state, total, X, y, weight, key):
+            if X.ndim > 2:
+                inputs, shift = batches.parted(X, exposure)
+                data: Any = Chunk(inputs, y, rows, classes, shift)
+            else:
+                data = batches.whole(X, y, classes, rows=rows, weight=weight, exposure=exposure)
+
+            def one_step(t, carry):
+                state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=self.devices.split)
+                objective = jnp.asarray(info.objective, X.dtype)
+                return state, objective, carry[2] + objective
+
+            first = (state, np.full((), np.nan, X.dtype), total)
+            state, objective, total = jax.lax.fori_loop(start, end, one_step, first)
+            converged = method.converged(state) if isinstance(method, HasConvergence) else None
+            return state, (objective, total), converged
+
+        return map_members(on_member, state, total, X, y, weight, keys)
+
+    def _predict_rows(self, classes: int, state, X, y, keys, changes):
+        """`Predictions` of every member, or of these as many as the function `arrays` makes."""
+
+        def on_member(state, X, y, key, changes):
+            return self._arrays(self.method, classes, state, X, y, key=prediction_key(key), changes=changes)
+
+        return map_members(on_member, state, X, y, keys, changes)
 
 
 class _Program(NamedTuple):
@@ -188,51 +211,3 @@ class _Program(NamedTuple):
     function: Callable
     memory: Any = None
     operations: float | None = None
-
-
-def _take_steps(
-    method: Method,
-    classes: int,
-    exposure: bool,
-    rows: int | None,
-    devices: Devices,
-    state,
-    total,
-    X,
-    y,
-    weight,
-    keys,
-    start,
-    end,
-):
-    """Steps `start` to `end` - 1 on every member; its last objective, `total` with all of them added, and whether it
-    has converged.  `X` and `y` are all rows, or those of a chunk.  `start` and `end` are traced, so that chunks of
-    every length are one program."""
-
-    def on_member(state, total, X, y, weight, key):
-        if X.ndim > 2:
-            inputs, shift = batches.parted(X, exposure)
-            data: Any = Chunk(inputs, y, rows or 0, classes, shift)
-        else:
-            data = batches.whole(X, y, classes, rows=rows, weight=weight, exposure=exposure)
-
-        def one_step(t, carry):
-            state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
-            objective = jnp.asarray(info.objective, X.dtype)
-            return state, objective, carry[2] + objective
-
-        first = (state, np.full((), np.nan, X.dtype), total)
-        state, objective, total = jax.lax.fori_loop(start, end, one_step, first)
-        converged = method.converged(state) if isinstance(method, HasConvergence) else None
-        return state, (objective, total), converged
-
-    return map_members(on_member, state, total, X, y, weight, keys)
-
-
-def _predict_rows(method: Method, classes: int, exposure: bool, arrays: Callable, state, X, y, keys, changes):
-    """`Predictions` of every member, or of these as many as the function `arrays` makes."""
-
-    def on_member(state, X, y, key, changes):
-        return arrays(method, classes, state, X, y, key=prediction_key(key), exposure=exposure, **changes)
-
-    return map_members(on_member, state, X, y, keys, changes)

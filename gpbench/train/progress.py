@@ -13,8 +13,7 @@ _STAGES = {"init": "initial state", "search": "choice of settings", "compile": "
 
 
 class Progress:
-    """Reports of the training loop, which this class does not show, and the seconds left at the mean rate of all
-    steps."""
+    """Reports of the training loop, which this class does not show, and the seconds left at the mean rate of steps."""
 
     _began: float | None = None
     _steps = 0

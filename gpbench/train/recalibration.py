@@ -17,21 +17,21 @@ _GOLDEN = 0.5 * (3.0 - 5.0**0.5)
 _MISSED = 0.05  # the part of new rows that may be outside their intervals
 
 _Factors = Float[np.ndarray, " S"]
-_Predict = Callable[[_Factors], Predictions]
-"""Function that predicts the rows that were kept out, with a factor for each member."""
+_Predict = Callable[[_Factors], Predictions]  # of the rows that were kept out, with a factor for each member
 
 
 def recalibrated(programs: Programs, group: Group, fit: Fit) -> tuple[Group, Predictions]:
     """The group with each member's factor, whose predictions the trained run has from here on, and those before."""
-    before, change = fit.predictions, group.recalibration
+    before, change = fit.predictions, group.changes.recalibration
     if change is None or group.kept_out is None:
         return group, before
     X, z = group.kept_out
     # predictions of what methods train on: a transform adds the same to a log density for all factors
-    judged = replace(group, X_test=X, y_test=z, warp=None)
+    judged = replace(group, X_test=X, y_test=z, changes=replace(group.changes, warp=None))
 
-    def with_factor(of: Group, factor: _Factors) -> Group:
-        return replace(of, recalibration=Recalibration(jnp.asarray(factor, of.X.dtype), change.name))
+    def with_factor(group: Group, factor: _Factors) -> Group:
+        own = Recalibration(jnp.asarray(factor, group.X.dtype), change.name)
+        return replace(group, changes=replace(group.changes, recalibration=own))
 
     def predict(by: Programs, factor: _Factors) -> Predictions:
         by.predict(lay_out(by.devices, with_factor(judged, factor)), trial := replace(fit, predictions={}))
@@ -48,7 +48,7 @@ def recalibrated(programs: Programs, group: Group, fit: Fit) -> tuple[Group, Pre
 
 def _best(predict: _Predict, size: int) -> _Factors:
     """The factors with the largest mean log density, by golden sections."""
-    score = lambda at: np.nan_to_num(predict(np.exp(at))["log_prob"].mean(axis=1), nan=-np.inf)
+    score = lambda logs: np.nan_to_num(predict(np.exp(logs))["log_prob"].mean(axis=1), nan=-np.inf)
     low, high = (np.full(size, np.log(end)) for end in _RANGE)
     for _ in range(_ROUNDS):
         step = _GOLDEN * (high - low)
@@ -58,8 +58,7 @@ def _best(predict: _Predict, size: int) -> _Factors:
 
 
 def _conformal(predict: _Predict, z: Float[np.ndarray, "S n"]) -> _Factors:
-    """The factors of split-conformal intervals (Lei et al. 2018): they cover a new row that is exchangeable with those
-    that were kept out with a probability of 95 % at least."""
+    """The factors of split-conformal intervals (Lei et al. 2018), which cover at least 95 % of exchangeable rows."""
     middle, half = middle_and_half(predict(np.ones(len(z))))
     scores = np.sort(np.abs(z - middle) / half, axis=1)
     return scores[:, int(np.ceil((scores.shape[1] + 1) * (1.0 - _MISSED))) - 1]

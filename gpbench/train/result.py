@@ -36,19 +36,11 @@ def scores(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[st
 def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.Scored:
     """The test set of the i-th run of a group, with its predictions, in the units of training."""
     values: dict[str, Any] = {name: np.asarray(array[i], np.float64)[()] for name, array in predictions.items()}
-    return metrics.Scored(
-        y=prepared.y_test,
-        y_mean=prepared.y_mean,
-        y_std=prepared.y_std,
-        y_train_var=prepared.y_variance,
-        train_rows=len(prepared.train_rows),
-        **values,
-    )
+    values |= {"y": prepared.y_test, "y_mean": prepared.y_mean, "y_std": prepared.y_std}
+    return metrics.Scored(**values, y_train_var=prepared.y_variance, train_rows=len(prepared.train_rows))
 
 
-def metric_fields(
-    task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, finite: bool = True
-) -> dict[str, dict[str, Any]]:
+def metric_fields(task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, finite: bool = True) -> dict[str, dict]:
     """The fields `metrics`, `row_stderr`, `undefined` and `own_metrics` of a record, where there are any."""
     undefined = metrics.undefined(task, test_set)
     is_whole = test_set.log_prob.size > 0  # another program's samples or quantiles have none for metrics of users
@@ -94,31 +86,24 @@ def _last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None
     return float(slope * ends[-1] / 10.0 / rows)
 
 
-_GAP_ROWS = 500
-"""Number of training rows of the generalisation gap, the mean log density of these less that of the test rows: the
-first, which methods of some rows are trained on too."""
+_GAP_ROWS = 500  # first training rows, which all methods see, that the generalisation gap compares with test rows
 
 
 def record(
     context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, group: Group, before: Predictions
 ) -> Record:
-    """The record of the i-th run of a group, whose seconds are shared equally; `before` are the predictions without
-    the recalibration, where there is one."""
+    """The record of the i-th run of a group, which share seconds; `before` are predictions without recalibration."""
     method = context.method
     size = len(fit.predictions["log_prob"])
     objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
-    is_finite = {
-        "the objective is": method.steps == 0 or math.isfinite(objective),
-        "the predictions are": bool(np.isfinite(fit.predictions["log_prob"][i]).all()),
-    }
-    finite = all(is_finite.values())
+    has_objective = method.steps == 0 or math.isfinite(objective)
+    finite = has_objective and bool(np.isfinite(fit.predictions["log_prob"][i]).all())
     state, message = context.state(fit, i), None
     if not finite:
-        subject = next(subject for subject, value in is_finite.items() if not value)
-        negative = "var" in fit.predictions and bool((fit.predictions["var"][i] < 0).any())
-        fault = "a predictive variance is negative" if negative else f"{subject} not finite"
-        reason = diagnosis(method, state) or fault
-        message = f"at step {fit.step} of {method.steps}: {reason}"
+        fault = "the predictions are not finite" if has_objective else "the objective is not finite"
+        if "var" in fit.predictions and (fit.predictions["var"][i] < 0).any():
+            fault = "a predictive variance is negative"
+        message = f"at step {fit.step} of {method.steps}: {diagnosis(method, state) or fault}"
     test_set = scored(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
     converged = None if fit.converged is None else fit.converged[i]
@@ -133,16 +118,14 @@ def record(
         if "gap" in context.plan.extras:
             rows = min(_GAP_ROWS, getattr(method, "rows", None) or len(prepared.y))
             X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
-            alone = jax.tree.map(lambda leaf: leaf[i], {"warp": group.warp, "recalibration": group.recalibration})
-            key = prediction_key(group.step_keys[i])
-            value = predictive(method, state, X, key=key, exposure=group.exposure, **alone)
+            changes = jax.tree.map(lambda leaf: leaf[i], group.changes)
+            value = predictive(method, state, X, key=prediction_key(group.step_keys[i]), changes=changes)
             diagnostics[GAP] = float(np.mean(value.log_prob(y)) - np.mean(test_set.log_prob))
-        if group.recalibration:
+        if change := group.changes.recalibration:
             scores, after = (metrics.score(prepared.task, s) for s in (scored(prepared, before, i), test_set))
-            diagnostics |= {
-                f"before_{name}": value for name, value in scores.items() if value not in (after[name], np.nan)
-            }
-            diagnostics["recalibration"] = group.recalibration.factor[i]
+            changed = {name: value for name, value in scores.items() if value not in (after[name], np.nan)}
+            diagnostics |= {f"before_{name}": value for name, value in changed.items()}
+            diagnostics["recalibration"] = change.factor[i]
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none
     return Record.create(

@@ -1,6 +1,6 @@
 """Settings that a run chooses for itself: a step size by its objective, others by validation rows.  After trials
 training starts again with the choice; after successive halving (Jamieson and Talwalkar, AISTATS 2016) it goes on from
-the winner's state, which, with its optimiser and its random keys, is that of it trained alone, to the bit."""
+the winner's state, which is that of it trained alone, to the bit."""
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
@@ -27,11 +27,7 @@ _VALIDATION = 0.2  # the part of the training rows on which settings are compare
 _FEWEST = 5  # validation rows that a comparison needs
 
 _Advance = Callable[[Fit, int], tuple[Float[np.ndarray, " S"], Float[np.ndarray, " S"], Float[np.ndarray, " S"]]]
-"""Function that trains a candidate to a number of steps: its criterion there, its last objective, and the mean of its
-objectives on the way, each for every member."""
-
-_Choice = Callable[[State], State]
-"""Function that gives a member's initial state one of the candidates."""
+"""Function that trains a candidate to a number of steps: every member's criterion, last objective, and their mean."""
 
 Point = tuple[Float[np.ndarray, " S"], Float[np.ndarray, " S"], int]
 """The last objective of each member, the mean of its objectives so far, and the number of its training rows."""
@@ -39,9 +35,7 @@ Point = tuple[Float[np.ndarray, " S"], Float[np.ndarray, " S"], int]
 
 def search(programs: Programs, on_host: Group, group: Group, run: Fit, steps: int) -> Point | None:
     """Chooses settings and step size of every member by trials of so many steps, and puts them into the run.  The point
-    of the trace where training goes on from the winner's state; None where it starts at its first step: without
-    halving, where the method does not carry the state of a search over to all rows, and where the winner has converged
-    on fewer."""
+    of the trace where training goes on from the winner's state; None where it starts at its first step."""
     method, winner = programs.method, None
     if not method.halving:  # trials draw from the rows that `init` saw, by its keys
         on_host = replace(on_host, stream=None, step_keys=on_host.init_keys)
@@ -58,8 +52,7 @@ def search(programs: Programs, on_host: Group, group: Group, run: Fit, steps: in
 
 
 def _rate(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[Fit, Point] | None:
-    """The step size with the largest objective, a minibatch's, averaged over the last fifth of the steps so far (paper
-    `svdgp`, section 4)."""
+    """The step size with the largest objective, averaged over the last fifth of the steps (`svdgp`, section 4)."""
     method: Any = programs.method
 
     def advance(fit: Fit, end: int) -> Any:
@@ -74,7 +67,7 @@ def _rate(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[Fit, 
         return _halve(programs, group, _candidates(rates, run.state), advance, run, steps)[1:]
     states = (_candidates([rate], run.state)[0] for rate in rates)
     choice = _order(_trials(programs, group, states, advance, run, [steps])[:, 0])[0]
-    run.state = _choose(programs, group, rates, run.state, choice)
+    run.state = programs.devices.by_rows(_choose(rates, run.state, choice), rows=group.X.shape[1])
     return None
 
 
@@ -110,7 +103,7 @@ def _settings(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[F
         scores = _trials(judged, fewer, states, advance, run, ends)
         stops = [ends.index(end_of(each[STOP])) if STOP in each else 0 for each in choices]
         choice = _order(scores[[trials.index(each) for each in others], stops])[0]
-    run.state = _choose(programs, group, settings, run.state, choice)
+    run.state = programs.devices.by_rows(_choose(settings, run.state, choice), rows=group.X.shape[1])
     return winner
 
 
@@ -149,7 +142,8 @@ def _without_validation(programs: Programs, group: Group) -> tuple[Group, Float[
     arrays |= {name: padded(array) for name, array in train.items()}
     weights = [None if group.weight is None else take(group.weight, half) for half in (0, 1)]
     weight = None if weights[0] is None else padded(weights[0])
-    return replace(group, **arrays, weight=weight, stream=None, warp=None), weights[1]
+    changes = replace(group.changes, warp=None)
+    return replace(group, **arrays, weight=weight, stream=None, changes=changes), weights[1]
 
 
 def _rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
@@ -206,7 +200,7 @@ def _add_seconds(run: Fit, fits: Sequence[Fit], share: float) -> None:
     run.seconds["search"] += spent["train"] * (1.0 - share) + spent["evaluate"]
 
 
-def _candidates(functions: Sequence[_Choice], state: State) -> list[State]:
+def _candidates(functions: Sequence[Callable[[State], State]], state: State) -> list[State]:
     """The states of all members that each function of one member's state makes, in memory of their own."""
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) * len(functions)
     require_memory(size, f"the states of {len(functions)} candidates", "candidates")
@@ -214,12 +208,10 @@ def _candidates(functions: Sequence[_Choice], state: State) -> list[State]:
     return [jax.tree.map(stack, *(function(member) for member in members)) for function in functions]
 
 
-def _choose(
-    programs: Programs, group: Group, functions: Sequence[_Choice], state: State, choice: Int[np.ndarray, " S"]
-) -> State:
+def _choose(functions: Sequence[Callable[[State], State]], state: State, choice: Int[np.ndarray, " S"]) -> State:
     """The state in which every member has its choice among the candidates."""
     states = [functions[i](member) for i, member in zip(choice, _members(state), strict=True)]
-    return programs.devices.by_rows(jax.tree.map(lambda *leaves: jnp.stack(leaves), *states), rows=group.X.shape[1])
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
 def _members(state: State) -> list[State]:

@@ -18,18 +18,14 @@ from gpbench.train.stop import StopRequest
 def configure(run: Run) -> None:
     """Sets JAX up as the `run` section says; call it before anything imports JAX or NumPy."""
     peers = runtime.peers()
-    runtime.configure(
-        device=run["device"],
-        memory_fraction=run["memory_fraction"],
-        devices=(run["devices"] or 1) // (peers[2] if peers else 1),
-        cores=run["cores"],
-    )
+    memory, cores = run["memory_fraction"], run["cores"]
+    devices = (run["devices"] or 1) // (peers[2] if peers else 1)
+    runtime.configure(device=run["device"], memory_fraction=memory, devices=devices, cores=cores)
 
 
 def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Record], int]:
     """Trains and records the runs of a plan that are not recorded: all records of the plan, [] in a process for which
-    another one speaks, and how many of them existed before.  Raises ClaimedError where another process trains one of
-    them, and PeerError where another process of the same run is gone."""
+    another one speaks, and how many existed before.  Raises ClaimedError, and PeerError where a peer is gone."""
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
     if not joins and len(known := plan.recorded(store)) == len(plan.runs):  # without JAX, whose import takes seconds

@@ -8,19 +8,17 @@ import threading
 import time
 from types import TracebackType
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Signals that ask to stop: of a scheduler or a service, of Ctrl-C, and of a terminal that was closed."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # of a scheduler or service, Ctrl-C, and a closed terminal
 
 # `timeout -s INT` signals a process and then its group: two SIGINTs at once are one wish, and not a second Ctrl-C.
 _SAME_WISH_S = 0.2
 
 
 class StopRequest:
-    """A context that turns `SIGNALS` and `time_limit`, in seconds from the construction, into a `reason`, to be asked
-    for between chunks of work.  The first SIGINT is answered by a line on stderr.  A second ends the process at once,
-    with exit code 130, even while a long compiled call holds the main thread: Python's own handlers would wait for that
-    call to return, so the signals are read from a wake-up pipe in a thread.  SIGHUP counts unless it is ignored, as
-    under nohup.  Outside the main thread, which alone can handle signals, there is only the time limit."""
+    """A context that turns `SIGNALS` and `time_limit`, in seconds from the construction, into a `reason`.  A second
+    SIGINT ends the process at once, even while a compiled call holds the main thread: Python's own handlers would wait
+    for that call to return, so the signals are read from a wake-up pipe in a thread.  SIGHUP counts unless it is
+    ignored, as under nohup.  Outside the main thread, which alone handles signals, there is only the time limit."""
 
     def __init__(self, time_limit: float | None = None):
         self.time_limit = time_limit

@@ -12,8 +12,7 @@ from jaxtyping import Array, Float, Int
 from gpbench.core.bases.base import Basis, Locations
 from gpbench.core.kernels import Kernel
 
-_ROWS, _COLUMNS = 2048, 4096
-"""Size of the largest block of a kernel matrix in memory."""
+_ROWS, _COLUMNS = 2048, 4096  # size of the largest block of a kernel matrix in memory
 
 
 class KernelFunctions(Basis):

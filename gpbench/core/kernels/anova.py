@@ -27,12 +27,10 @@ from gpbench.schema import setting
 
 class ANOVA(Family):
     """k(x, x') = Σ_{r=1}^R v_r Σ_{|S|=r} Π_{d in S} k_d(x_d, x'_d): additive Gaussian processes (Duvenaud et al. 2011).
-
     S runs through all sets of r inputs, k_d is a one-dimensional kernel of amplitude 1 for input d, and v_r is the
-    variance of all interactions of order r.  The inner sums are the elementary symmetric polynomials e_r of
-    z_d = k_d(x_d, x'_d).  One input after another adds to them, e_r <- e_r + z_d e_{r-1}: O(D R) operations per pair of
-    rows, and no cancellation for positive z_d, unlike the Newton-Girard formulae of the paper.
-    """
+    variance of all interactions of order r.  The inner sums are the elementary symmetric polynomials e_r of z_d =
+    k_d(x_d, x'_d).  One input after another adds to them, e_r <- e_r + z_d e_{r-1}: O(D R) operations per pair of rows,
+    and no cancellation for positive z_d, unlike the Newton-Girard formulae of the paper."""
 
     log_variance: Float[Array, " R"]
     bases: Kernel  # every leaf has a leading axis of length D
@@ -91,8 +89,7 @@ class ANOVA(Family):
         )
 
 
-_NODES = 32
-"""Number of nodes of a Gauss-Legendre rule on each side of x, where a kernel can have a kink."""
+_NODES = 32  # number of nodes of a Gauss-Legendre rule on each side of x, where a kernel can have a kink
 
 
 class Effect(Kernel):

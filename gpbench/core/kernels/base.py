@@ -19,8 +19,7 @@ distance along its own input (paper `svdgp`)."""
 Units = Float[np.ndarray, " D"]
 """Size of one unit of each input in units of the file."""
 
-_COMPARED = 2000
-"""Number of rows, from the first, whose distances give the initial lengthscales."""
+_COMPARED = 2000  # number of rows, from the first, whose distances give the initial lengthscales
 
 
 class Kernel(eqx.Module):
@@ -96,10 +95,14 @@ def log_scalar(value: float, like: Float[Array, "..."]) -> Float[Array, ""]:
     return jax.device_put(np.asarray(math.log(value), like.dtype))
 
 
-def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
-    """Logarithms of the initial squared lengthscales, in squared units of the inputs, one for each input."""
+def initial_log_lengthscales2(
+    X: Float[Array, "N D"], start: LengthscaleStart, isotropic: bool = False
+) -> Float[Array, " L"]:
+    """Logarithms of the initial squared lengthscales, in squared units of the inputs, one for each input or, where
+    they are `isotropic`, their mean."""
     rows = np.asarray(X)[:_COMPARED]
     columns = rows.T[:, :, None] if start == "median_each" else [rows]
     power = 1.0 if start == "root_median" else 2.0
     logs = power * np.log([median_distance(column) for column in columns])
-    return jax.device_put(np.broadcast_to(logs, X.shape[1]).astype(X.dtype))
+    each = jax.device_put(np.broadcast_to(logs, X.shape[1]).astype(X.dtype))
+    return each.mean(keepdims=True) if isotropic else each

@@ -13,10 +13,9 @@ from gpbench.schema import setting
 
 class Deep(Family):
     """k(x, x') = base(h(x), h(x')) of the outputs h of a network with rectified linear units, whose weights are
-    parameters of the kernel.  The base is squared exponential, with a lengthscale for each output.
-
-    The evidence alone overfits the weights of a network on few rows (Ober, Rasmussen and van der Wilk 2021).  Where
-    lengthscales have a prior, weights and biases have the prior N(0, 1), with layers divided by √(I + 1)."""
+    parameters of the kernel.  The base is squared exponential, with a lengthscale for each output.  The evidence alone
+    overfits the weights of a network on few rows (Ober, Rasmussen and van der Wilk 2021).  Where lengthscales have a
+    prior, weights and biases have the prior N(0, 1), with layers divided by √(I + 1)."""
 
     network: Network
     base: SquaredExponential

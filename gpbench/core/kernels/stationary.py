@@ -47,12 +47,6 @@ class Stationary(AmplitudeFamily):
         return f"{words(self.family)} kernel (amplitude {self.amplitude:.3g}, {lengthscales})"
 
 
-def _start_lengthscales(X: Float[Array, "N D"], start: LengthscaleStart, isotropic: bool) -> Float[Array, " L"]:
-    """Logarithms of a stationary kernel's initial squared lengthscales, one an input, or their mean (isotropic)."""
-    each = initial_log_lengthscales2(X, start)
-    return each.mean(keepdims=True) if isotropic else each
-
-
 def _half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
     """-½|x - y|² for all pairs of rows in units of the lengthscales, at most 0, through one matrix product.  The
     rounding error is relative to |x|² + |y|²: right for kernels that are differentiable in the squared distance."""
@@ -88,7 +82,7 @@ class _Scaled(Stationary):
     @classmethod
     def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Option: `isotropic`."""
-        return cls(log_scalar(amplitude, X), _start_lengthscales(X, start, options["isotropic"]), **options)
+        return cls(log_scalar(amplitude, X), initial_log_lengthscales2(X, start, options["isotropic"]), **options)
 
 
 class SquaredExponential(_Scaled):
@@ -157,7 +151,7 @@ class RationalQuadratic(Stationary):
     @classmethod
     def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Options: `isotropic`, and `alpha`, the initial shape."""
-        lengthscales = _start_lengthscales(X, start, options["isotropic"])
+        lengthscales = initial_log_lengthscales2(X, start, options["isotropic"])
         return cls(log_scalar(amplitude, X), lengthscales, log_scalar(options["alpha"], X), **options)
 
 

@@ -66,5 +66,4 @@ class Heteroscedastic(Likelihood):
         return self.log_noise + deviation * mean[:, 1], deviation**2 * variance[:, 1]
 
 
-_LARGEST = 40.0
-"""Largest |g|: e^40 is beyond the range of scaled targets, and its square a number of float32."""
+_LARGEST = 40.0  # largest |g|: e^40 is beyond the range of scaled targets, and its square a number of float32

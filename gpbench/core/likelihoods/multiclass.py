@@ -16,8 +16,7 @@ from gpbench.core.quadrature import PerRow, gaussian_points, log_normal_expectat
 from gpbench.errors import ConfigError
 from gpbench.schema import setting
 
-_LEAST_VARIANCE = 1e-10
-"""Least variance of a latent value, so that P(f_y is the largest) has a finite slope in it."""
+_LEAST_VARIANCE = 1e-10  # least variance of a latent value, so that P(f_y is the largest) has a finite slope in it
 
 
 class _Classes(Likelihood):

@@ -55,15 +55,12 @@ class ContinuousPredictive(Predictive):
     """`intervals` of a distribution of this kind with this cdf and these moments, such as a mixture."""
 
     def summary(self) -> dict[str, Array]:
-        """`mean` and `var`, each (N,)."""
         return {"mean": self.mean, "var": self.var}
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob`, `cdf`, `mean` and `var`, each (N,): those of a mixture follow from its components'."""
         return {"log_prob": self.log_prob(y), "cdf": self.cdf(y)} | self.summary()
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`pointwise` and `intervals`, each (N,)."""
         return self.pointwise(y) | self.intervals(y)
 
 
@@ -81,11 +78,9 @@ class DiscretePredictive(Predictive):
         return jnp.take_along_axis(self.log_probs, column.astype(int)[:, None], axis=-1)[:, 0]
 
     def summary(self) -> dict[str, Array]:
-        """`log_probs` (N, C)."""
         return {"log_probs": self.log_probs}
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob` (N,) and `log_probs` (N, C)."""
         return {"log_prob": self.log_prob(y)} | self.summary()
 
 

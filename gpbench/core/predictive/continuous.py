@@ -79,8 +79,7 @@ def log_expected_normal_power(
     return log_peaked_expectation(power, log_noise, spread, start, nodes)
 
 
-_MOST = 80.0
-"""Largest log variance: e^80 is a number of float32."""
+_MOST = 80.0  # largest log variance: e^80 is a number of float32
 
 
 class LaplacePredictive(ContinuousPredictive):
@@ -105,11 +104,9 @@ class LaplacePredictive(ContinuousPredictive):
         return normal_cdf((y - self.mean) / jnp.sqrt(self.latent)) + 0.5 * (below - above)
 
     def _log_sides(self, y: Float[Array, " N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the terms of the density with noise below and above 0.
-
-        For large u that is a difference of large numbers.  With u²/2 - d²/2s² = ±d/b + s²/2b² it becomes
-        -d²/2s² + log R(u) - ½ log 2π with the Mills ratio R(u) = Φ(-u)/φ(u).
-        """
+        """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the terms of the density with noise below and above 0.  For large
+        u that is a difference of large numbers.  With u²/2 - d²/2s² = ±d/b + s²/2b² it becomes -d²/2s² + log R(u) - ½
+        log 2π with the Mills ratio R(u) = Φ(-u)/φ(u)."""
         b, s = jnp.sqrt(0.5 * self.noise), jnp.sqrt(self.latent)
         d = y - self.mean
 

@@ -18,15 +18,12 @@ from gpbench.core.quadrature import PerRow, log_peaked_expectation
 
 LARGEST = 40.0
 """Largest log rate: e^40 is more than any count, and its square a number of float32."""
-_DEPTH = 23.0
-"""Integrands are cut off where they have fallen by e^-23 = 1e-10."""
-_EXACT = 32
-"""Counts below this are summed one by one in the score; of larger ones the sum is an integral."""
+_DEPTH = 23.0  # integrands are cut off where they have fallen by e^-23 = 1e-10
+_EXACT = 32  # counts below this are summed one by one in the score; of larger ones the sum is an integral
 _HALVINGS = 32
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 """Nodes and weights of a Gauss-Legendre rule on [-1, 1], of the score."""
-_PANEL = np.polynomial.legendre.leggauss(32)
-"""Those of each of the three panels of a cdf."""
+_PANEL = np.polynomial.legendre.leggauss(32)  # those of each of the three panels of a cdf
 
 Shape = Float[Array, ""] | None
 """The shape r of a negative binomial distribution; None for its limit, the Poisson distribution."""
@@ -99,11 +96,9 @@ class CountPredictive(ContinuousPredictive):
 
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """P(T > f), where T is the log of a gamma variable of shape y + 1, or of the ratio of that and one of mean 1.
-
-        The integral over T = log(y + 1) + d of Φ((T - location) / s), s² = latent, is by a Gauss-Legendre rule in v,
-        d = width sinh v, on three panels with the ends location ± 6 s, between which Φ rises.  Its errors are below
-        1e-6 for s from 1e-4, the least, to 2, and below 2e-6 to 4.
-        """
+        The integral over T = log(y + 1) + d of Φ((T - location) / s), s² = latent, is by a Gauss-Legendre rule in v, d
+        = width sinh v, on three panels with the ends location ± 6 s, between which Φ rises.  Its errors are below 1e-6
+        for s from 1e-4, the least, to 2, and below 2e-6 to 4."""
         a, s, m = (x[:, None, None] for x in (y + 1.0, jnp.sqrt(jnp.maximum(self.latent, 1e-8)), self.location))
         a = jnp.where(a > 0.0, a, 1.0)
         low, high, width2 = -_reach_down(a), _reach_up(a), 1.0 / a

@@ -14,8 +14,7 @@ from gpbench.core.predictive.base import Predictive
 from gpbench.core.predictive.continuous import GaussianPredictive
 from gpbench.core.predictive.numerical import quantile
 
-_PAIRS = 200
-"""Largest number of Gaussians that are paired; above it quadrature takes fewer operations."""
+_PAIRS = 200  # largest number of Gaussians that are paired; above it quadrature takes fewer operations
 
 
 class MixturePredictive(Predictive):
@@ -47,15 +46,12 @@ class MixturePredictive(Predictive):
         return self.summary()["log_probs"]
 
     def summary(self) -> dict[str, Array]:
-        """`mean` and `var`, each (N,), or `log_probs` (N, C), for the kind of the components."""
         return self._mixed(jax.vmap(lambda component: component.summary())(self.components))
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob` and `summary`, and of continuous components `cdf`."""
         return self._mixed(jax.vmap(lambda component: component.pointwise(y))(self.components))
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """The arrays that metrics need, for the kind of the components."""
         arrays = self.pointwise(y)
         # a score and quantiles are not the means of the components': they are made from the mixture's cdf
         if "cdf" not in arrays:

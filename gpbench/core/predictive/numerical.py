@@ -17,14 +17,10 @@ from jaxtyping import Array, Float
 Cdf = Callable[[Float[Array, " N"]], Float[Array, " N"]]
 """P(target ≤ y) of every row, as a function of y."""
 
-_MOST = 60
-"""Largest number of evaluations for a quantile; fifteen are usual, and bisection alone takes 48."""
-_WIDEST = 40.0
-"""Quantiles are sought up to sinh 40 = 1e17 standard deviations from the mean."""
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
-"""Nodes and weights of a Gauss-Legendre rule on [-1, 1]."""
-_TAIL = 9.0
-"""Integrals end at sinh 9 = 4,000 quarter widths of the 95 % interval."""
+_MOST = 60  # largest number of evaluations for a quantile; fifteen are usual, and bisection alone takes 48
+_WIDEST = 40.0  # quantiles are sought up to sinh 40 = 1e17 standard deviations from the mean
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)  # nodes and weights of a Gauss-Legendre rule on [-1, 1]
+_TAIL = 9.0  # integrals end at sinh 9 = 4,000 quarter widths of the 95 % interval
 
 
 def intervals(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> dict[str, Array]:

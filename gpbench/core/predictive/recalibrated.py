@@ -30,19 +30,15 @@ class ConformalPredictive(Predictive):
     factor: Float[Array, ""]
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
-        """log p(y)."""
         return self.original.log_prob(y)
 
     def summary(self) -> dict[str, Array]:
-        """`mean` and `var`, each (N,)."""
         return self.original.summary()
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob`, `cdf`, `mean` and `var`, each (N,)."""
         return self.original.pointwise(y)
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`pointwise`, `crps` and the scaled interval, each (N,)."""
         arrays = self.original.arrays(y)
         middle, half = middle_and_half(arrays)
         return arrays | {"low95": middle - self.factor * half, "high95": middle + self.factor * half}
@@ -59,16 +55,13 @@ class RescaledPredictive(Predictive):
         return self.original.log_prob(self._before(y)) - jnp.log(self.factor)
 
     def summary(self) -> dict[str, Array]:
-        """`mean` m and `var` s² v, each (N,)."""
         arrays = self.original.summary()
         return {"mean": arrays["mean"], "var": self.factor**2 * arrays["var"]}
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob`, `cdf`, `mean` and `var`, each (N,)."""
         return self._after(self.original.pointwise(self._before(y)))
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`pointwise`, `crps` and the interval, each (N,)."""
         arrays = self._after(self.original.arrays(self._before(y)))
         ends = {name: arrays["mean"] + self.factor * (arrays[name] - arrays["mean"]) for name in ("low95", "high95")}
         return arrays | ends | {"crps": self.factor * arrays["crps"]}

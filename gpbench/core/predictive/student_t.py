@@ -12,8 +12,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import ContinuousPredictive
 
-_DEPTH = 23.0
-"""Integrands are cut off where they have fallen by e^-23 = 1e-10."""
+_DEPTH = 23.0  # integrands are cut off where they have fallen by e^-23 = 1e-10
 _Nodes = tuple[Float[Array, "N Q"], Float[Array, " N"]]
 """Nodes and their spacings."""
 
@@ -30,10 +29,8 @@ def log_expected_power(
 
 
 def expected_log1p(distance2: Float[Array, " N"], ratio: Float[Array, " N"], nodes: int) -> Float[Array, " N"]:
-    """E log(1 + z), with z and arguments as in `log_expected_power`.
-
-    From Frullani's integral log(1 + z) = ∫ (1 - e^(-λ z)) e^-λ / λ dλ.
-    """
+    """E log(1 + z), with z and arguments as in `log_expected_power`.  From Frullani's integral log(1 + z) = ∫ (1 -
+    e^(-λ z)) e^-λ / λ dλ."""
     low = -_DEPTH - jnp.log1p(distance2 + ratio)
     u, h = _uniform(low, jnp.full_like(low, jnp.log(_DEPTH)), nodes)
     return h * jnp.sum(-jnp.expm1(_log_damping(u, distance2, ratio)) * jnp.exp(-jnp.exp(u)), axis=-1)

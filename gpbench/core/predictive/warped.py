@@ -111,7 +111,6 @@ class WarpedPredictive(Predictive):
         return {"mean": total, "var": weights @ (within + (means - total) ** 2)}
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob`, `cdf`, `mean` and `var`, each (N,)."""
         arrays = self.latent.pointwise(self.warp.forward(y))
         return {"log_prob": arrays["log_prob"] + self.warp.log_slope(y), "cdf": arrays["cdf"]} | self.summary()
 

@@ -96,10 +96,8 @@ class NoUTurn(eqx.Module):
 
 _PHASES = (0.8, 0.1, 0.1)
 """Shares of the steps of tuning that find the step size, the size of the posterior, and the autocorrelation."""
-_STEP_SIZE = 1e-3
-"""First step size of the tuner: small, so that it does not lose the position that a chain starts from."""
-_MEMORY = 100
-"""Number of steps, roughly, over which the tuner averages energy errors."""
+_STEP_SIZE = 1e-3  # first step size of the tuner: small, so that it does not lose the position that a chain starts from
+_MEMORY = 100  # number of steps, roughly, over which the tuner averages energy errors
 
 
 class Chain(eqx.Module):

@@ -15,10 +15,8 @@ from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.samplers.chains import blackjax
 from gpbench.errors import ConfigError, require
 
-_TOGETHER = 100
-"""Number of samples that predict side by side; memory is in proportion to it."""
-_PROBES = 5
-"""Number of rows whose outputs are followed."""
+_TOGETHER = 100  # number of samples that predict side by side; memory is in proportion to it
+_PROBES = 5  # number of rows whose outputs are followed
 
 
 class Schedule(NamedTuple):

@@ -27,8 +27,7 @@ from gpbench.methods.parts.settings import PriorMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
-_START_ROWS = 10_000
-"""Maximum number of rows from which the posterior starts."""
+_START_ROWS = 10_000  # maximum number of rows from which the posterior starts
 
 
 class GAM(PriorMethod, VariationalMethod):
@@ -38,14 +37,8 @@ class GAM(PriorMethod, VariationalMethod):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     kernels: ClassVar[tuple[str, ...] | None] = (
-        "squared_exponential",
-        "matern12",
-        "matern32",
-        "matern52",
-        "rational_quadratic",
-        "periodic",
-        "sum",
-        "product",
+        *("squared_exponential", "matern12", "matern32", "matern52"),
+        *("rational_quadratic", "periodic", "sum", "product"),
     )
 
     posterior: str = setting(

@@ -87,10 +87,7 @@ class MeanFieldMethod(NetworkMethod, SampledMethod):
     ) -> Predictive:
         """The average of p(y|f) over networks from q, the same for all rows."""
         q, likelihood = state.parameters.q, state.parameters.likelihood
-
-        def density(key: PRNGKeyArray) -> Any:
-            return predict_outputs(q.sample(key=key), likelihood, X)
-
+        density: Any = lambda key: predict_outputs(q.sample(key=key), likelihood, X)
         components = jax.vmap(density)(jax.random.split(key, self.samples))
         return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))
 

@@ -10,7 +10,7 @@ Other than in their program, τ is that of the scaled targets, biases decay too,
 same mask for all rows.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -53,9 +53,8 @@ class Dropout(NetworkMethod, SampledMethod):
     samples: int = setting(100, "count", "Number of masks that a prediction averages.")
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _DropoutParameters:
-        as_array: Callable[[float], Array] = lambda value: jnp.asarray(value, data.X.dtype)
-        network = self.initial_network(data, 1, key=key)
-        return _DropoutParameters(network, as_array(self.dropout), as_array(self.noise_precision))
+        values = (jnp.asarray(value, data.X.dtype) for value in (self.dropout, self.noise_precision))
+        return _DropoutParameters(self.initial_network(data, 1, key=key), *values)
 
     def with_settings(
         self, state: GradientState[_DropoutParameters], settings: Mapping[str, float]

@@ -27,8 +27,7 @@ from gpbench.methods.bnn.base import NetworkMethod, minibatch
 from gpbench.methods.parts.settings import AllRowsMethod
 from gpbench.schema import setting
 
-_LEAST = 1e-6
-"""Smallest noise variance, where nothing else bounds it, and smallest sum of squares that divides."""
+_LEAST = 1e-6  # smallest noise variance, where nothing else bounds it, and smallest sum of squares that divides
 
 
 class _LaplaceState(eqx.Module):

@@ -23,8 +23,7 @@ from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
 
-_FLAT = 1e-6
-"""Largest cavity precision of a weight whose prior factor is not refined: the data say nothing about it."""
+_FLAT = 1e-6  # largest cavity precision of a weight whose prior factor is not refined: the data say nothing about it
 
 
 class PbpPosterior(eqx.Module):
@@ -129,10 +128,8 @@ def include(q: PbpPosterior, row: tuple[Any, ...]) -> tuple[PbpPosterior, Float[
 
 
 def refine_prior(state: PbpState) -> PbpState:
-    """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.
-
-    The cavity N(m, v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would.
-    """
+    """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.  The cavity N(m,
+    v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would."""
     q = state.posterior
     means, unravel = ravel_pytree(q.mean)
     variances, _ = ravel_pytree(q.variance)

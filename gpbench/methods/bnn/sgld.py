@@ -27,8 +27,7 @@ from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
 
-_KAPPA_STD = 10.0
-"""Standard deviation of κ's prior: noise variances from 1e-9 to 20 are within two standard deviations."""
+_KAPPA_STD = 10.0  # standard deviation of κ's prior: noise variances from 1e-9 to 20 are within two standard deviations
 
 
 class _SgldPosition(eqx.Module):

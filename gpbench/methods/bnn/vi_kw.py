@@ -5,6 +5,8 @@ that is optimised with q.  The pre-activations of a row are sampled, not its wei
 2015): the bound is the same, and the variance of its gradient far smaller.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -21,9 +23,6 @@ class VIKW(MeanFieldMethod):
     ) -> tuple[Float[Array, ""], None]:
         """KL[q || N(0, I)] - Σ log p(y|f), the sum an unbiased estimate of its expectation under q."""
         q, likelihood = parameters.q, parameters.likelihood
-
-        def draw(key: PRNGKeyArray) -> Array:
-            return likelihood.log_prob(q.sample_outputs(batch.X, key=key), batch.y)
-
+        draw: Any = lambda key: likelihood.log_prob(q.sample_outputs(batch.X, key=key), batch.y)
         expected = jnp.mean(jax.vmap(draw)(jax.random.split(key, self.draws)), axis=0)
         return q.kl() - batch.sum(expected), None

@@ -29,8 +29,7 @@ from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.stopping import StopMethod
 from gpbench.schema import setting
 
-_BLOCK = 256
-"""Number of rows whose log Z is computed at a time: their ψ2 sums take 10 MB with M = 100."""
+_BLOCK = 256  # number of rows whose log Z is computed at a time: their ψ2 sums take 10 MB with M = 100
 
 
 class _DgpParameters(eqx.Module):

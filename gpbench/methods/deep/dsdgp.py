@@ -21,8 +21,7 @@ from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPoster
 from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.methods.parts.stopping import StopMethod
 
-_HIDDEN_ROOT = 0.01
-"""Standard deviation of the initial q of hidden layers: nearly no noise."""
+_HIDDEN_ROOT = 0.01  # standard deviation of the initial q of hidden layers: nearly no noise
 
 
 class _DsdgpParameters(eqx.Module):

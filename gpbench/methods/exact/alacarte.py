@@ -23,8 +23,7 @@ from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
 from gpbench.schema import setting
 
-_BLOCK = 2048
-"""Number of rows whose features are in memory at a time while the evidence and its gradient are computed."""
+_BLOCK = 2048  # number of rows whose features are in memory at a time while the evidence and its gradient are computed
 
 
 class AlaCarteParameters(eqx.Module):

@@ -48,10 +48,8 @@ from gpbench.methods.parts.exact import ExactGP, ExactStart
 from gpbench.methods.parts.pathwise import posterior, residuals, right_hand_sides
 from gpbench.schema import setting
 
-_GROWTH = 100.0
-"""Ratio of a batch's mean squared residual to that of zero weights, above which a run has diverged."""
-_WINDOW = 100
-"""Ratio of the number of training steps to the window of the weights' average."""
+_GROWTH = 100.0  # ratio of a batch's mean squared residual to that of zero weights, above which a run has diverged
+_WINDOW = 100  # ratio of the number of training steps to the window of the weights' average
 
 
 class _SddState(eqx.Module):

@@ -199,10 +199,8 @@ def _grid(m: int, dtype: Any) -> Float[Array, "M 1"]:
 
 _GRID = {1: 101, 2: 31}
 """Number of points per axis of an effect's grid, by its number of inputs; effects of more inputs have no grid."""
-_NODES = {1: 32, 2: 16, 3: 8}
-"""Number of Gauss-Legendre nodes per axis, by the number of inputs."""
-_DRAWS = 200
-"""Number of draws of w behind joint bands and shares."""
+_NODES = {1: 32, 2: 16, 3: 8}  # number of Gauss-Legendre nodes per axis, by the number of inputs
+_DRAWS = 200  # number of draws of w behind joint bands and shares
 
 
 def effects_on_grids(layer: AdditiveLayer, q: Posterior, size: int, *, key: PRNGKeyArray) -> dict[str, Array]:

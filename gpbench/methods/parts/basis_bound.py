@@ -29,8 +29,7 @@ from gpbench.methods.parts.basis_weights import (
     tiles,
 )
 
-_LEAST = 1e-12
-"""Number added to the variance of the printed argument: it is often 0, where its root has no derivative."""
+_LEAST = 1e-12  # number added to the variance of the printed argument: it is often 0, where its root has no derivative
 
 
 class Hyper(eqx.Module):
@@ -192,15 +191,12 @@ def paired_loss(
     weight: Float[Array, " N"] | None = None,
     learned: bool = False,
 ) -> tuple[Float[Array, ""], Float[Array, " c2"]]:
-    """loss(Φ_i columns_i, Φ_j columns_j) + Σ factors sums, and sums = `weight` Φ² of the functions of both draws.
-
-    The loss is affine in either argument, as in theorems 1 and 2 of the paper `qsgp`, so that its gradient in one draw
+    """loss(Φ_i columns_i, Φ_j columns_j) + Σ factors sums, and sums = `weight` Φ² of the functions of both draws.  The
+    loss is affine in either argument, as in theorems 1 and 2 of the paper `qsgp`, so that its gradient in one draw
     depends on the outputs of the other draw alone.  After those of the second draw, one pass over each draw has both
-    its outputs and its gradient; differentiation of the loss as it stands would make all functions twice.
-
-    The gradient is that in the columns, in arguments of `loss` itself and, with `learned`, in the kernel.
-    Without `weight` the sums are 0.
-    """
+    its outputs and its gradient; differentiation of the loss as it stands would make all functions twice.  The gradient
+    is that in the columns, in arguments of `loss` itself and, with `learned`, in the kernel.  Without `weight` the sums
+    are 0."""
     fixed_kernel, fixed_draws = jax.lax.stop_gradient((kernel, draws))
     first, second = fixed_draws
     second_outputs = outputs_of(basis, fixed_kernel, X, second.locations, second.columns)

@@ -76,10 +76,8 @@ class Functions(eqx.Module):
         return self.basis.precisions(kernel, self.locations)
 
     def diagonal_squares(self, drawn: Weights, kernel: Kernel, noise: Float[Array, ""]) -> Float[Array, " c"]:
-        """c_rr² of their weights without a dense column; 0 for the others.
-
-        Under Gaussian noise σ² it is σ² / (φ_rᵀφ_r + σ² s_rr) (proposition 1); else a parameter.
-        """
+        """c_rr² of their weights without a dense column; 0 for the others.  Under Gaussian noise σ² it is σ² / (φ_rᵀφ_r
+        + σ² s_rr) (proposition 1); else a parameter."""
         if drawn.log_scale is not None:
             values = jnp.exp(2.0 * drawn.log_scale.ravel())
         else:

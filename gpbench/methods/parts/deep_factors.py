@@ -41,10 +41,8 @@ class Factors(eqx.Module):
     def posterior(
         self, layer: DeepLayer, A: Float[Array, "P M M"], share: float | Float[Array, ""] = 1.0
     ) -> tuple[Normal, Float[Array, " P"]]:
-        """N(0, I) g^(share N) of every unit: normalised, with a leading axis P, and its log normaliser φ.
-
-        φ is ½ shiftᵀ mean - ½ log|precision|, but for a constant.  The share is 1 for q, and 1 - 1/N for the cavity.
-        """
+        """N(0, I) g^(share N) of every unit: normalised, with a leading axis P, and its log normaliser φ.  φ is ½
+        shiftᵀ mean - ½ log|precision|, but for a constant.  The share is 1 for q, and 1 - 1/N for the cavity."""
 
         def unit(Z: Any, A: Any, shift: Any, root: Any) -> Any:
             factor = jax.tree.map(lambda leaf: share * leaf, self.natural(layer.unit(Z), A, shift, root))

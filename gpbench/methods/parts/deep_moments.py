@@ -48,16 +48,14 @@ def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Mome
     variance = jnp.maximum(kernel.amplitude + second - mean**2, _LEAST_VARIANCE * kernel.amplitude) + layer.noise
     if not full or layer.units == 1:
         return Moments(mean, variance)
-    columns = []
-    for a in range(layer.units):
-        between = [
-            variance[:, a]
-            if a == b
-            else psi2_cross_sum(kernel, layer.Z[a], layer.Z[b], h, jnp.outer(alphas[a], alphas[b]))
-            - mean[:, a] * mean[:, b]
-            for b in range(layer.units)
-        ]
-        columns.append(jnp.stack(between, axis=1))
+
+    def between(a: int, b: int) -> Float[Array, " N"]:
+        if a == b:
+            return variance[:, a]
+        cross = psi2_cross_sum(kernel, layer.Z[a], layer.Z[b], h, jnp.outer(alphas[a], alphas[b]))
+        return cross - mean[:, a] * mean[:, b]
+
+    columns = [jnp.stack([between(a, b) for b in range(layer.units)], axis=1) for a in range(layer.units)]
     return Moments(mean, jnp.stack(columns, axis=2))
 
 

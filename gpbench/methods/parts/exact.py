@@ -19,8 +19,7 @@ from gpbench.schema import setting
 
 _MATRICES = 11
 """Number of N x N matrices that the evidence and its gradient take at once, measured with 1,000 to 4,000 rows."""
-_ITERATIONS = 200
-"""Maximum number of L-BFGS iterations in `fit_subset`."""
+_ITERATIONS = 200  # maximum number of L-BFGS iterations in `fit_subset`
 
 
 class Solution(eqx.Module):

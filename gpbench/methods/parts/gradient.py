@@ -26,10 +26,8 @@ P = TypeVar("P")
 
 class GradientState(eqx.Module, Generic[P]):
     """Parameters, the optimiser's state, and variables that have updates of their own (`GradientMethod.update`).
-
     L-BFGS keeps by-products of the loss at the parameters, such as a posterior in closed form, in `optimiser.extra`.
-    `clock` says when training stops (`gpbench.methods.parts.stopping`); None: after all steps.
-    """
+    `clock` says when training stops (`gpbench.methods.parts.stopping`); None: after all steps."""
 
     parameters: P
     optimiser: lbfgs.State | optax.OptState

@@ -33,8 +33,7 @@ _STEP_SIZE, _MOMENTUM, _WINDOW = 0.9, 0.99, 100
 """Of stochastic dual descent: step size in units of the largest stable one, momentum, and steps over the average's."""
 _MOST = 100_000
 """Number of rows up to which conjugate gradients take no longer than 5,000 steps of AdaGrad, or a few times that."""
-_CHECKED = 1000
-"""Largest number of training rows whose residuals the record has."""
+_CHECKED = 1000  # largest number of training rows whose residuals the record has
 
 
 class MeanSolver(eqx.Module):

@@ -14,8 +14,7 @@ from gpbench.core.bases.kernel import in_blocks, product
 from gpbench.core.solvers import KernelSystem, exact, relative
 from gpbench.methods.parts.exact import ExactGP
 
-_CHECKED = 1000
-"""Number of training rows whose residuals are reported."""
+_CHECKED = 1000  # number of training rows whose residuals are reported
 
 
 def right_hand_sides(

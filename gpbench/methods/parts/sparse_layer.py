@@ -16,11 +16,8 @@ from gpbench.schema import SIZE, setting
 
 
 class SparseLayer(eqx.Module):
-    """The prior of f and the inducing features u that its posterior is conditioned on.
-
-    `log_noise` is the logarithm of an additive noise on k(x, x), None where there is none; `noise_on_inducing` puts it
-    on the diagonal of Kzz too.
-    """
+    """The prior of f and the inducing features u that its posterior is conditioned on.  `log_noise` is the logarithm of
+    an additive noise on k(x, x), None where there is none; `noise_on_inducing` puts it on the diagonal of Kzz too."""
 
     kernel: Kernel
     log_noise: Float[Array, ""] | None
@@ -76,10 +73,8 @@ class SparseLayer(eqx.Module):
 
 
 class SparseMethod(PriorMethod):
-    """A method with one sparse layer: the settings of the layer, and its initial value.
-
-    With the same key and the same fields all of them start from the same inducing points and hyper-parameters.
-    """
+    """A method with one sparse layer: the settings of the layer, and its initial value.  With the same key and the same
+    fields all of them start from the same inducing points and hyper-parameters."""
 
     inducing: float | int | str = setting(
         0.15,

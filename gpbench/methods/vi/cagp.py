@@ -74,11 +74,9 @@ class CAGP(EvidenceMethod, ExactStart):
         return _CAGPPosterior(actions, Solution(jnp.diag(zero), zero))
 
     def evidence(self, parameters: CAGPParameters, data: Batch) -> tuple[Float[Array, ""], _CAGPPosterior]:
-        """The bound, and the posterior.
-
-        With e = y - K S c and the posterior covariance C of f at the rows it is log N(Sᵀy | 0, A) and the log density
-        of the other N - i directions: -½ (N - i) log 2πσ² - (|e|² - |Sᵀe|² + tr C - tr SᵀCS) / (2σ²).
-        """
+        """The bound, and the posterior.  With e = y - K S c and the posterior covariance C of f at the rows it is log
+        N(Sᵀy | 0, A) and the log density of the other N - i directions: -½ (N - i) log 2πσ² - (|e|² - |Sᵀe|² + tr C -
+        tr SᵀCS) / (2σ²)."""
         data = data.first(None)
         kernel, noise = parameters.kernel, parameters.likelihood.noise
         actions = self.actions_at(parameters, data)

@@ -23,7 +23,7 @@ from gpbench.methods.parts.gradient import GradientState, MarginalMethod, Sample
 from gpbench.methods.parts.settings import KernelMethod, LikelihoodMethod
 from gpbench.schema import setting
 
-_CLASSES: dict[str, type[Decoupled]] = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
+_CLASSES: dict[str, Any] = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
 
 
 class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
@@ -70,16 +70,10 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         index = jax.random.permutation(key, data.total)[: max(self.batch_size or data.total, m)]
         X = data.X[index]
         beta = unused_features(m, d, dtype).fill(X[:m], jnp.asarray(0))
-        shared: Any = (
-            self.initial_kernel(X, data),
-            self.initial_likelihood(data),
-            unused_features(self.mean_basis, d, dtype),
-            jnp.zeros(self.mean_basis, dtype),
-            beta,
-        )
-        q = standard_normal(m, dtype)
-        cls: Any = _CLASSES[self.parametrisation]
-        return cls(*shared, q.root if issubclass(cls, Direct) else q)
+        kernel, likelihood = self.initial_kernel(X, data), self.initial_likelihood(data)
+        alpha, a = unused_features(self.mean_basis, d, dtype), jnp.zeros(self.mean_basis, dtype)
+        q, cls = standard_normal(m, dtype), _CLASSES[self.parametrisation]
+        return cls(kernel, likelihood, alpha, a, beta, q.root if issubclass(cls, Direct) else q)
 
     def _check(self, data: Batch) -> None:
         require_family(self.kernel, SquaredExponential, self.name)

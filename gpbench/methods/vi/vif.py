@@ -99,9 +99,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
 
     def nearest(self, process: ResidualProcess) -> Neighbours:
         """Neighbours of every row among those before it."""
-        return process.neighbours(
-            self.neighbours, process.X, process.V, process.rest, before=jnp.arange(len(process.X))
-        )
+        before = jnp.arange(len(process.X))
+        return process.neighbours(self.neighbours, process.X, process.V, process.rest, before)
 
     def evidence(
         self, parameters: VIFParameters, data: Batch, neighbours: Neighbours | None = None

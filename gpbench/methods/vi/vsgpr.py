@@ -13,17 +13,13 @@ from gpbench.methods.parts.collapsed import CollapsedMethod
 
 
 class VSGPR(CollapsedMethod):
-    """Sparse variational GP regression (Titsias 2009): `vsgpr`.
-
-    It maximises the bound log N(y | 0, VᵀV + σ²I) - Σ dₙ/(2σ²).
-    """
+    """Sparse variational GP regression (Titsias 2009): `vsgpr`.  It maximises the bound log N(y | 0, VᵀV + σ²I) - Σ
+    dₙ/(2σ²)."""
 
 
 class TVSGPR(CollapsedMethod):
-    """Sparse variational GP regression with the tighter bound (Titsias 2025): `tvsgpr`.
-
-    It maximises the bound log N(y | 0, VᵀV + σ²I) - ½ Σ log(1 + dₙ/σ²).
-    """
+    """Sparse variational GP regression with the tighter bound (Titsias 2025): `tvsgpr`.  It maximises the bound log N(y
+    | 0, VᵀV + σ²I) - ½ Σ log(1 + dₙ/σ²)."""
 
     def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]) -> Any:
         return noise * jnp.ones_like(rest), -0.5 * jnp.log1p(rest / noise)

@@ -24,8 +24,7 @@ from gpbench.methods.parts.mean_solver import MeanSolver
 
 _FOLLOWING = 0.01
 """Smallest weight of a minibatch in the running mean squares of the functions while hyper-parameters move."""
-_FINITE = 1e4
-"""Prior precision from which a function is no relevance vector (appendix I.3)."""
+_FINITE = 1e4  # prior precision from which a function is no relevance vector (appendix I.3)
 
 
 class QSGP(BasisMethod):
@@ -128,10 +127,8 @@ class QSGP(BasisMethod):
         return state.hyper.likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
 
     def objective(self, state: BasisState, data: Batch) -> Float[Array, ""]:
-        """The deterministic bound, from all rows and all functions, in O(N m) memory.
-
-        Where S is a kernel matrix ½ log|S| is left out, so that the number is no bound on the evidence.
-        """
+        """The deterministic bound, from all rows and all functions, in O(N m) memory.  Where S is a kernel matrix ½
+        log|S| is left out, so that the number is no bound on the evidence."""
         every = jnp.arange(state.basis.blocks)
         blocks = jnp.concatenate([every, every])
         sample = Sample.of_blocks(state.basis, blocks, data.X, state.squares, state.rows, draws=2)
