@@ -33,19 +33,19 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_632,
-    ("core",): 6_300,
-    ("methods",): 6_890,
-    ("data",): 5_011,
-    ("config",): 1_360,
-    ("records", "experiments"): 2_836,
-    ("train",): 2_485,
+    ("base",): 2_635,
+    ("core",): 6_269,
+    ("methods",): 6_851,
+    ("data",): 5_077,
+    ("config",): 1_371,
+    ("records", "experiments"): 2_840,
+    ("train",): 2_504,
     ("sweep",): 1_227,
-    ("analysis",): 4_611,
+    ("analysis",): 4_525,
     ("claims",): 1_882,
-    ("report",): 3_001,
-    ("cli", "api"): 3_839,
-    ("contract", "estimators", "imports", "papers"): 2_503,
+    ("report",): 3_021,
+    ("cli", "api"): 3_832,
+    ("contract", "estimators", "imports", "papers"): 2_542,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

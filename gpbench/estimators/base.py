@@ -29,7 +29,7 @@ from gpbench.records.plan import within_rows
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
-rows of split 0 are the rows of `fit` in the same order."""
+rows of split 0 are the rows of `fit` in the same order, without `protocol.recalibrate`."""
 
 _SECTIONS = ("method.", "protocol.")
 _Rows = Float[np.ndarray, "N D"]
@@ -137,6 +137,9 @@ class Estimator(BaseEstimator):
         names = list(self._table.dataset.columns if self._table else getattr(self, "feature_names_in_", ()))
         names = [*map(str, names)] or [*range(X.shape[1])]
         require(self.exposure in names, f"exposure={self.exposure!r} is none of {listed(map(str, names))}", ConfigError)
+        filled = self._table.dataset.impute if self._table else ()
+        fault = f"exposure={self.exposure!r} must be without gaps, beside another input"
+        require(self.exposure not in filled and X.shape[1] > 1, fault, ConfigError)
         column = names.index(self.exposure)
         return np.column_stack([np.delete(X, column, axis=1), X[:, column]])
 
@@ -149,13 +152,14 @@ class Estimator(BaseEstimator):
             tasks = programs.method.tasks
             fault = f"method {self.method} is for {either(sorted(tasks))} data, and these are {task}"
             require(task in tasks, fault, ConfigError)
+            fault = "protocol.recalibrate takes no sample_weight: leave one out"
+            require(weight is None or not protocol["recalibrate"], fault, ConfigError)
             if weight is not None and not programs.method.sample_weights:
                 (X, y), weight = repeat_rows(self.method, X, y, weight), None
             elif weight is not None and self.weights == "precision":
                 weight = weight / weight.mean()
             kept_out = None
             if count := recalibration_rows(protocol["recalibrate"], task, len(X)):
-                require(weight is None, "protocol.recalibrate takes no sample_weight: leave one out", ConfigError)
                 order = generator(NAME, "recalibrate", self.config_["seed"]).permutation(len(X))
                 (X, y), kept_out = ((X[rows], y[rows]) for rows in (np.sort(order[:-count]), order[-count:]))
             fault = "exposure is for counts: set the option method.likelihood to poisson or negative_binomial"
@@ -249,7 +253,7 @@ class Estimator(BaseEstimator):
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),
-            unit=np.broadcast_to(self._x_scaler.scale, (1, X.shape[1])).astype(precision),
+            unit=self._x_scaler.scale[None].astype(precision),
             kept_out=kept_out and tuple(a[None].astype(precision) for a in (kept_out[0], self._trained(kept_out[1]))),
         )
 

@@ -27,7 +27,7 @@ def parted(X: Any, exposure: bool) -> tuple[Any, Any]:
 
 def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None, unit=None, exposure: bool = False) -> Batch:
     """Makes one batch of all rows."""
-    (X, shift), unit = parted(X, exposure), unit if unit is None else parted(unit, exposure)[0]
+    X, shift = parted(X, exposure)
     total = X.shape[0] if rows is None else rows
     index, counted = _index_and_count(X.shape[0], total, X.dtype)
     if weight is None:

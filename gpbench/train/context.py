@@ -128,7 +128,8 @@ def groups(context: Context) -> Iterator[list[Run]]:
     for run in sorted(context.plan.runs, key=lambda run: run.member):
         train, test = splits.indices(context.card, context.dataset, run.split, output=run.output)
         shapes.setdefault((len(train), len(test)), []).append(run)
-    _say_cut(context, max(n for n, _ in shapes))
+    n = max(n for n, _ in shapes)
+    _say_cut(context, n - splits.recalibration_rows(context.protocol.get("recalibrate"), context.card["task"], n))
     for alike in shapes.values():
         size = _size(context, alike)
         yield from (alike[start : start + size] for start in range(0, len(alike), size))

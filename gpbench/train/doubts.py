@@ -104,10 +104,11 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
     if prepared.task == "count":
         from scipy.stats import nbinom  # takes a second, and few runs need it
 
-        excess = max(variance - mean, 1e-6 * mean)
-        shape = mean**2 / excess
-        if prepared.exposure:
-            mean = mean * np.exp(prepared.X_test[:, -1]) / np.mean(np.exp(prepared.X[:, -1]))
+        exposure, of_test = _exposures(prepared)
+        rate = np.sum(prepared.y) / np.sum(exposure)
+        expected = rate * exposure
+        excess = np.sum((prepared.y - expected) ** 2 - expected) / np.sum(exposure**2)
+        shape, mean = rate**2 / max(excess, 1e-6 * rate), rate * of_test
         log_prob = nbinom.logpmf(prepared.y_test, shape, shape / (shape + mean))
         return -float(np.mean(log_prob)), float(np.sqrt(np.mean((prepared.y_test - mean) ** 2)))
     if prepared.task == "regression":
@@ -118,13 +119,20 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
     return -float(np.mean(np.log((counts + 1.0) / (len(prepared.y) + prepared.classes)))), np.nan
 
 
+def _exposures(prepared: ScaledSplit) -> tuple[np.ndarray, np.ndarray]:
+    """The exposures of training and test rows, 1 where there are none."""
+    inputs = (prepared.X, prepared.X_test)
+    return tuple(np.exp(X[:, -1]) if prepared.exposure else np.ones(len(X)) for X in inputs)  # type: ignore[return-value]
+
+
 def _spread(prepared: ScaledSplit, test_set: Scored) -> float:
     """Standard deviation over the test rows of the predictive mean, in units of that of the training targets, or of the
     probability of the class in which it is largest; infinite for one row."""
     if len(test_set.y) < 2:
         return np.inf
     if prepared.task in ("regression", "count"):
-        return float(np.std(test_set.mean) / np.std(prepared.y))
+        exposure, of_test = _exposures(prepared)
+        return float(np.std(test_set.mean / of_test) / np.std(prepared.y / exposure))
     return float(np.std(np.exp(test_set.log_probs), axis=0).max())
 
 

@@ -69,7 +69,7 @@ class Group:
     changes: Changes = field(default_factory=Changes)
     stream: Stream | None = None
     weight: Float[Array | np.ndarray, "S N"] | None = None  # sample weights above 0; None for 1
-    unit: Float[np.ndarray, "S D"] | None = None  # size of one unit of each input in units of the file; None for 1
+    unit: Float[np.ndarray, "S U"] | None = None  # size of one unit of each kernel's input in the file's; None for 1
     kept_out: tuple[np.ndarray, ...] | None = None  # inputs and trained targets of rows that choose a recalibration
 
     @property
@@ -115,7 +115,7 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """The group's initial states, stacked, with the settings that are configured and the first of `method.rates`."""
     states, timed = [], run.timed if run else nullcontext
     exposure = group.changes.exposure
-    fault = f"{method.name} takes no exposure: leave it out of the card, or use svi or gam"
+    fault = f"{method.name} takes no exposure: leave it out, or take svi, gam or constant"
     require(method.exposures or not exposure, fault, ConfigError)
     of_all = [None] * group.size
     keys = [group.init_keys[member] for member in range(group.size)]  # JAX can trace an index, and no iteration

@@ -135,17 +135,17 @@ class _Job:
         title = "  ".join(context.facts[key] for key in ("dataset", "method", "setting", "protocol"))
         self.progress.begin(title, context.method.steps, members, later)
         try:
-            with one_line_if_users_code(context.plan.cfg, group):
-                with enforced(context.cpu_limit, partial(self._end_late, runs)):
-                    outcome = fit(
-                        context.programs,
-                        group,
-                        cadence=context.cadence,
-                        score=partial(result.scores, prepared),
-                        checkpoint=checkpoint,
-                        progress=self.progress,
-                        stop=self.stop,
-                    )
+            late = partial(self._end_late, runs)
+            with one_line_if_users_code(context.plan.cfg, group), enforced(context.cpu_limit, late):
+                outcome = fit(
+                    context.programs,
+                    group,
+                    cadence=context.cadence,
+                    score=partial(result.scores, prepared),
+                    checkpoint=checkpoint,
+                    progress=self.progress,
+                    stop=self.stop,
+                )
                 group, before = recalibrated(context.programs, group, outcome)
         finally:
             self.progress.end()

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -20,7 +21,6 @@ from gpbench.train.checkpoint import headers_of, state_of
 from gpbench.train.context import Context, load
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, initial
-from gpbench.train.recalibration import recalibrated
 
 
 class Predictor:
@@ -44,8 +44,12 @@ class Predictor:
             state = state_of(arrays, start()) if arrays else None
             reason = "its state is of another version of its method" if arrays is None else "its state cannot be read"
             require(state is not None, f"{reason}: train it again with run.save=true run.again=true", ConfigError)
-            self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
-            self._group, _ = recalibrated(context.programs, self._group, self._fit)
+        self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
+        changes, known = self._group.changes, record.diagnostics or {}
+        if changes.recalibration:
+            factor = jnp.full(1, known.get("recalibration") or 1.0, context.precision)
+            changes = replace(changes, recalibration=replace(changes.recalibration, factor=factor))
+            self._group = replace(self._group, changes=changes)
 
     def predict(self, rows: Float[np.ndarray, "T D"]) -> dict[str, Float[np.ndarray, " T"]]:
         """The predictions of rows in original units, by name: moments and interval of the target, noise included, or

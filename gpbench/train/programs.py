@@ -48,14 +48,14 @@ class Programs:
         self.method, self._arrays = method, arrays
         self.devices = devices or Devices()
         self._compiled: dict[Any, _Program] = {}
-        self._trials: Programs | None = None
+        self._trials: dict[Any, Programs] = {}
         self._blocks: dict[Any, int] = {}
 
     def of_trials(self, method: Method) -> "Programs":
         """The programs of trials of this method with other settings, which predict log densities alone.  They are kept:
         trials of further groups compile nothing."""
-        self._trials = self._trials or Programs(method, self.devices, log_probs)
-        return self._trials
+        key = method.steps, method.rates
+        return self._trials.setdefault(key, self._trials.get(key) or Programs(method, self.devices, log_probs))
 
     def footprint(self, group: Group) -> int:
         """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""

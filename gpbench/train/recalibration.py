@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from gpbench.core.predictive.recalibrated import Recalibration, middle_and_half
 from gpbench.train.group import Fit, Group, Predictions
-from gpbench.train.programs import Programs, lay_out
+from gpbench.train.programs import Programs
 
 _RANGE, _ROUNDS = (0.05, 20.0), 30  # of a factor, and of golden sections, which leave 4e-6 of its logarithm
 _GOLDEN = 0.5 * (3.0 - 5.0**0.5)
@@ -25,24 +25,26 @@ def recalibrated(programs: Programs, group: Group, fit: Fit) -> tuple[Group, Pre
     before, change = fit.predictions, group.changes.recalibration
     if change is None or group.kept_out is None:
         return group, before
-    X, z = group.kept_out
+    everywhere = programs.devices.everywhere
+    (X, z), step_keys = everywhere((group.kept_out, group.step_keys))
     # predictions of what methods train on: a transform adds the same to a log density for all factors
-    judged = replace(group, X_test=X, y_test=z, changes=replace(group.changes, warp=None))
+    judged = replace(group, X_test=X, y_test=z, step_keys=step_keys, changes=replace(group.changes, warp=None))
 
     def with_factor(group: Group, factor: _Factors) -> Group:
         own = Recalibration(jnp.asarray(factor, group.X.dtype), change.name)
-        return replace(group, changes=replace(group.changes, recalibration=own))
+        return replace(group, changes=everywhere(replace(group.changes, recalibration=own)))
 
     def predict(by: Programs, factor: _Factors) -> Predictions:
-        by.predict(lay_out(by.devices, with_factor(judged, factor)), trial := replace(fit, predictions={}))
-        return trial.predictions
+        by.predict(with_factor(judged, factor), fit)
+        return fit.predictions
 
     if change.name == "conformal":
-        factor = _conformal(partial(predict, programs), z)
+        factor = _conformal(partial(predict, programs), group.kept_out[1])
     else:
         factor = _best(partial(predict, programs.of_trials(programs.method)), group.size)
-    group = with_factor(group, factor)
-    programs.predict(lay_out(programs.devices, group), fit)
+    X_test, y_test = everywhere((group.X_test, group.y_test))
+    group = replace(with_factor(group, factor), X_test=X_test, y_test=y_test, step_keys=step_keys)
+    programs.predict(group, fit)
     return group, before
 
 
@@ -50,10 +52,15 @@ def _best(predict: _Predict, size: int) -> _Factors:
     """The factors with the largest mean log density, by golden sections."""
     score = lambda logs: np.nan_to_num(predict(np.exp(logs))["log_prob"].mean(axis=1), nan=-np.inf)
     low, high = (np.full(size, np.log(end)) for end in _RANGE)
+    left, right = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
+    of_left, of_right = score(left), score(right)
     for _ in range(_ROUNDS):
-        step = _GOLDEN * (high - low)
-        is_lower = score(low + step) >= score(high - step)
-        low, high = np.where(is_lower, low, low + step), np.where(is_lower, high - step, high)
+        is_lower = of_left >= of_right
+        low, high = np.where(is_lower, low, left), np.where(is_lower, right, high)
+        new = np.where(is_lower, low + _GOLDEN * (high - low), high - _GOLDEN * (high - low))
+        left, right = np.where(is_lower, new, right), np.where(is_lower, left, new)
+        of_new = score(new)
+        of_left, of_right = np.where(is_lower, of_new, of_right), np.where(is_lower, of_left, of_new)
     return np.exp(0.5 * (low + high))
 
 

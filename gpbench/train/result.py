@@ -122,9 +122,8 @@ def record(
             value = predictive(method, state, X, key=prediction_key(group.step_keys[i]), changes=changes)
             diagnostics[GAP] = float(np.mean(value.log_prob(y)) - np.mean(test_set.log_prob))
         if change := group.changes.recalibration:
-            scores, after = (metrics.score(prepared.task, s) for s in (scored(prepared, before, i), test_set))
-            changed = {name: value for name, value in scores.items() if value not in (after[name], np.nan)}
-            diagnostics |= {f"before_{name}": value for name, value in changed.items()}
+            scores = metrics.score(prepared.task, scored(prepared, before, i))
+            diagnostics |= {f"before_{name}": value for name, value in scores.items() if np.isfinite(value)}
             diagnostics["recalibration"] = change.factor[i]
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none

@@ -112,9 +112,11 @@ def test_the_forms_of_one_gaussian_score_as_its_moments_do_or_say_what_they_lack
         assert {"cdf", "low95", "high95"} <= kept.keys() and ("log_prob" in kept) == (form is bins)
         inside = np.mean((kept["low95"] <= kept["target"]) & (kept["target"] <= kept["high95"]))
         assert inside == pytest.approx(record.metrics["coverage95"])
-    folder = tmp_path / "quantiles" / "results"
-    assert main(["plot", "--last", "--kind", "all", "--results", str(folder), "--out", str(tmp_path)]) == 0
-    assert f"{made[quantiles].id}-calibration.png" in capsys.readouterr().out
+    for form, kinds in ((samples, {"predictions", "calibration", "residuals"}), (quantiles, {"calibration"})):
+        words = ["plot", "--last", "--kind", "all", "--out", str(tmp_path)]
+        assert main([*words, "--results", str(tmp_path / form.__name__ / "results")]) == 0
+        out = capsys.readouterr().out
+        assert kinds == {kind for kind in ("predictions", "calibration", "residuals") if f"-{kind}.png" in out}
     no_density = dict.fromkeys(("test_ll", "mnlp", "ll_std"), "no density")
     assert made[bins].undefined is None and made[samples].undefined == no_density
     assert made[quantiles].undefined == no_density | dict.fromkeys(("rmse", "rmse_std", "nmse"), "no mean")
