@@ -52,15 +52,15 @@ def _best(predict: _Predict, size: int) -> _Factors:
     """The factors with the largest mean log density, by golden sections."""
     score = lambda logs: np.nan_to_num(predict(np.exp(logs))["log_prob"].mean(axis=1), nan=-np.inf)
     low, high = (np.full(size, np.log(end)) for end in _RANGE)
-    left, right = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
-    of_left, of_right = score(left), score(right)
+    lower, upper = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
+    of_lower, of_upper = score(lower), score(upper)
     for _ in range(_ROUNDS):
-        is_lower = of_left >= of_right
-        low, high = np.where(is_lower, low, left), np.where(is_lower, right, high)
+        is_lower = of_lower >= of_upper
+        low, high = np.where(is_lower, low, lower), np.where(is_lower, upper, high)
         new = np.where(is_lower, low + _GOLDEN * (high - low), high - _GOLDEN * (high - low))
-        left, right = np.where(is_lower, new, right), np.where(is_lower, left, new)
+        lower, upper = np.where(is_lower, new, upper), np.where(is_lower, lower, new)
         of_new = score(new)
-        of_left, of_right = np.where(is_lower, of_new, of_right), np.where(is_lower, of_left, of_new)
+        of_lower, of_upper = np.where(is_lower, of_new, of_upper), np.where(is_lower, of_lower, of_new)
     return np.exp(0.5 * (low + high))
 
 
