@@ -13,7 +13,7 @@ from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_ratio
 from gpbench.analysis.tables import title
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, listed, require
 from gpbench.metrics import better
 from gpbench.papers.published import shared_terms, terms
 from gpbench.records.absences import absences, absences_text
@@ -106,6 +106,9 @@ def paired_differences(
         raise ConfigError(
             reason or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}"
         )
+    methods = list(dict.fromkeys(d.a.method for d in differences))
+    fault = f"settings are compared of one method, and these have {listed(methods)}: choose it with --method"
+    require(a.kind != "setting" or len(methods) == 1, fault, ConfigError)
     common = shared_terms(side for d in differences for side in d.terms)
     return [replace(d, shared=common) for d in differences], [cell for _, unmatched in matches for cell in unmatched]
 

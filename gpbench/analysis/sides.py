@@ -48,10 +48,12 @@ def _sides(text: str, known: Mapping[str, Set[str]]) -> list[Side]:
     kind, colon, value = text.partition(":")
     if colon:
         require_known(kind, KINDS, f"{text}: cannot compare by {kind!r}")
+        value = value or "none" if kind == "setting" else value
     sides = [Side(kind, value)] if colon else [Side(kind, text) for kind in KINDS]
     sides = [side for side in sides if side.value and any(side.matches(name) for name in known[side.kind])]
     if not sides and colon:
-        raise AbsentError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
+        spell = repr if kind == "setting" else str  # settings have commas
+        raise AbsentError(f"no run has {kind} {value!r}; {nearest(value, known[kind], spell)}")
     return sides
 
 

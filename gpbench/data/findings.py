@@ -78,7 +78,7 @@ def _targets(dataset: Dataset) -> Iterator[tuple[str, Float[np.ndarray, " N"]]]:
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
     """Inputs without information, and inputs that only number the rows."""
-    X, names = dataset.X, dataset.columns
+    X, names = (dataset.X[:, :-1], dataset.columns[:-1]) if dataset.exposure else (dataset.X, dataset.columns)
     constant = np.ptp(X, axis=0) == 0
     if constant.any():
         same = [name for name, is_constant in zip(names, constant) if is_constant]

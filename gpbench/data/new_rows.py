@@ -96,6 +96,8 @@ def _from_cells(
         positions, rows = _by_name(first, names), rows[1:]
     else:
         count = len(names)
+        fault = f"{dataset.name} has an exposure, whose column only a header tells: give the rows a header"
+        require(not dataset.exposure, fault)
         require(len(first) == count, f"the first row has {len(first)} cells; {dataset.name} has {count} inputs")
         positions = list(range(count))
     columns = columns_of(rows, len(first))

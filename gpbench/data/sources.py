@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gpbench import paths
 from gpbench.config.cards import reader, resolved
 from gpbench.config.values import Config
@@ -15,11 +17,11 @@ from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Dataset, differences
-from gpbench.data.faults import reject
+from gpbench.data.faults import first_rows, reject
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
-from gpbench.errors import ConfigError, DataError, listed, nearest, printable, require
+from gpbench.errors import ConfigError, DataError, listed, printable, require
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
@@ -30,14 +32,19 @@ def load(card: Mapping, **options: Any) -> Dataset:
     dataset = _load(card, **options)
     if not (name := card.get("exposure")):
         return dataset
-    inputs, is_kept = dataset.columns, not {name} & {*dataset.impute, *dataset.indicators}
-    fault = f"{card['name']}: `exposure: {name}`"
+    inputs, fault = dataset.columns, f"{card['name']}: `exposure: {name}`"
     require(
         card["task"] == "count" and not dataset.file,
         f"{fault} is for `task: count`, of a table in memory: leave it out",
     )
-    require(name in inputs and is_kept, f"{fault} is no input without gaps; {nearest(name, inputs)}")
+    require(
+        name not in dataset.impute, f"{fault}: an exposure has no gaps: leave it out of `impute`, and mend its cells"
+    )
+    takes = "must be an input of numbers, in none of `encode`, `drop`, `group` and `order`"
+    require(name in inputs, f"{fault} {takes}, and in `keep` if it counts the rows; inputs are {listed(inputs, 20)}")
     require(len(inputs) > 1, f"{fault} is the only input: name another one, on which counts depend")
+    low = np.flatnonzero(dataset.X[:, inputs.index(name)] <= 0.0)
+    require(not len(low), f"{fault} is not above 0 ({first_rows(low.tolist())}): mend or drop such rows")
     order = [*(i for i, other in enumerate(inputs) if other != name), inputs.index(name)]
     return replace(dataset, X=dataset.X[:, order], columns=tuple(inputs[i] for i in order), exposure=True)
 

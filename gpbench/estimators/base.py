@@ -134,6 +134,8 @@ class Estimator(BaseEstimator):
 
     def _exposure_last(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
         """Inputs with the column of exposures as the last one.  Raises ConfigError: there is none of its name."""
+        is_name = isinstance(self.exposure, str | int) and not isinstance(self.exposure, bool)
+        require(is_name, "exposure is the name of a column of X, or of an array its number", ConfigError)
         names = list(self._table.dataset.columns if self._table else getattr(self, "feature_names_in_", ()))
         names = [*map(str, names)] or [*range(X.shape[1])]
         require(self.exposure in names, f"exposure={self.exposure!r} is none of {listed(map(str, names))}", ConfigError)
@@ -162,7 +164,7 @@ class Estimator(BaseEstimator):
             if count := recalibration_rows(protocol["recalibrate"], task, len(X)):
                 order = generator(NAME, "recalibrate", self.config_["seed"]).permutation(len(X))
                 (X, y), kept_out = ((X[rows], y[rows]) for rows in (np.sort(order[:-count]), order[-count:]))
-            fault = "exposure is for counts: set the option method.likelihood to poisson or negative_binomial"
+            fault = "exposure is for counts, as of svi and gam with method.likelihood=poisson or negative_binomial"
             require(self.exposure is None or task == "count", fault, ConfigError)
             if task == "count":
                 check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")

@@ -117,6 +117,7 @@ def _setting_text(method: Method, cfg: Config) -> str:
         # sets.NAME is how many splits there are, which changes none of them
         if name not in method.label_fields and not name.startswith("sets.") and text not in texts:
             texts.append(text)
+    texts += [f"exposure={cfg['dataset']['exposure']}"] if cfg["dataset"].get("exposure") else []
     texts += [f"{key}={value}" for key, value in identity.timing_keys(cfg["run"]).items() if value is not None]
     return ", ".join(texts)
 

@@ -68,6 +68,9 @@ def test_a_side_on_one_split_is_never_better_and_settings_are_paired_alike():
     assert [(d.a.method, d.a.setting, d.b.setting) for d in pairs] == [("sep", "m=25%", "m=15%")] and not unmatched
     defaults = [record(split=k, setting="") for k in (0, 1)]
     assert len(compared([*sizes, *defaults], "setting:none", "setting:m=25%")[0]) == 1
+    others = [replace(r, method="svi", id=f"{r.id}svi") for r in (*sizes, *defaults)]
+    with pytest.raises(ConfigError, match="settings are compared of one method, and these have sep, svi"):
+        compared([*sizes, *defaults, *others], "setting:none", "setting:m=25%")
 
 
 def test_other_split_sets_settings_protocols_and_data_are_not_compared():

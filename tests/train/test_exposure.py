@@ -56,7 +56,7 @@ def test_equal_exposures_change_nothing_and_a_double_one_doubles_the_mean(method
     np.testing.assert_allclose(model.predict(frame.assign(days=6.0)), 2.0 * mean, rtol=1e-9)
 
 
-def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp_path):
+def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp_path, refused):
     words = folder_of(tmp_path)
     assert main(["run", "method=constant", "run.predictions=true", *words]) == 0
     store = Store(tmp_path / "r")
@@ -69,6 +69,7 @@ def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp
     log_prob = nbinom.logpmf(Y[ours["row"]], shape, shape / (shape + ours["mean"]))
     np.testing.assert_allclose(ours["log_prob"], log_prob, rtol=1e-5)
     record = store.last()
+    assert record.setting == "exposure=days"
     assert not {"excess_loss", "spread", "excess_rmse"} & (record.diagnostics or {}).keys()
     words += [
         "method=svi_minibatch",
@@ -83,7 +84,9 @@ def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp
     np.testing.assert_allclose(store.predictions(record.id)["log_prob"], trained["log_prob"], rtol=1e-6)
     FRAME.drop(columns="y").iloc[trained["row"]].to_csv(tmp_path / "new.csv", index=False)
     predict = ["predict", "--last", "--results", f"{tmp_path}/r", "--data", f"{tmp_path}/new.csv"]
-    assert main([*predict, "--config-dir", str(tmp_path), "--out", f"{tmp_path}/out.csv"]) == 0
+    predict += ["--config-dir", str(tmp_path), "--out", f"{tmp_path}/out.csv"]
+    assert "whose column only a header tells" in refused(*predict, "--no-header", code=3)
+    assert main(predict) == 0
     frame = pandas.read_csv(tmp_path / "out.csv")
     np.testing.assert_allclose(frame["mean"], trained["mean"], rtol=1e-6)
     np.testing.assert_allclose(frame["rate"] * DAYS[trained["row"]], frame["mean"], rtol=1e-9)
@@ -92,8 +95,8 @@ def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp
 @pytest.mark.parametrize(
     ("change", "words", "line"),
     [
-        ({"frame": FRAME.assign(days=np.arange(80.0))}, [], "an exposure is 0, and must be above 0"),
-        ({"exposure": "nights"}, [], "`exposure: nights` is no input without gaps"),
+        ({"frame": FRAME.assign(days=np.arange(80.0))}, [], "`exposure: days` is not above 0 (row 1)"),
+        ({"exposure": "nights"}, [], "`exposure: nights` must be an input of numbers"),
         ({"task": "regression"}, [], "`exposure: days` is for `task: count`"),
         ({}, ["run.keep=true"], "run.keep draws no counts with an exposure"),
     ],
