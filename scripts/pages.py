@@ -55,18 +55,23 @@ def _page(root: Path, name: str) -> str:
     path = root.joinpath(*module.split("."))
     tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8"))
     head = f"# {module}\n\n::: {module}\n"
-    if not (public := _public(tree)):
+    modules = sorted(entry.stem for entry in path.iterdir() if entry.stem[0] not in "_.") if path.is_dir() else []
+    if not (public := _public(tree, modules)):
         return head
     head += "    options: {members: false, show_submodules: false, show_root_heading: false}\n"
     options = "    options: {show_submodules: false, show_root_full_path: false}\n"
     return "\n".join([head, *(f"::: {module}.{each}\n{options}" for each in public)])
 
 
-def _public(tree: ast.Module) -> list[str]:
-    """The public names of a package by the modules that define them: the arguments of its `lazy.attach`."""
+def _public(tree: ast.Module, modules: list[str]) -> list[str]:
+    """The public names of a package by the modules that define them: the arguments of its `lazy.attach`, which names
+    modules, or takes all of them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy.attach":
-            submodules = [name for word in node.keywords for name in ast.literal_eval(word.value)]
+            named = [word.value for word in node.keywords]
+            submodules = [
+                n for value in named for n in (modules if isinstance(value, ast.Name) else ast.literal_eval(value))
+            ]
             exports = {name: module for module, names in ast.literal_eval(node.args[1]).items() for name in names}
             return submodules + [f"{exports[name]}.{name}" for name in sorted(exports) if exports[name] != "core"]
     return []

@@ -107,8 +107,8 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
         exposure, of_test = _exposures(prepared)
         rate = np.sum(prepared.y) / np.sum(exposure)
         expected = rate * exposure
-        excess = np.sum((prepared.y - expected) ** 2 - expected) / np.sum(exposure**2)
-        shape, mean = rate**2 / max(excess, 1e-6 * rate), rate * of_test
+        excess = np.sum((prepared.y - expected) ** 2 - expected) / np.sum(expected**2)
+        shape, mean = 1.0 / max(excess, 1e-6 / np.mean(prepared.y)), rate * of_test
         log_prob = nbinom.logpmf(prepared.y_test, shape, shape / (shape + mean))
         return -float(np.mean(log_prob)), float(np.sqrt(np.mean((prepared.y_test - mean) ** 2)))
     if prepared.task == "regression":

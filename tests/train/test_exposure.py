@@ -10,6 +10,7 @@ from scipy.stats import nbinom
 
 from gpbench.cli import main
 from gpbench.estimators import Regressor
+from gpbench.methods.baselines.constant import Constant
 from gpbench.methods.parts.variational import kl_of
 from gpbench.records.store import Store
 from gpbench.train import batches
@@ -54,6 +55,15 @@ def test_equal_exposures_change_nothing_and_a_double_one_doubles_the_mean(method
     mean, std = model.predict(frame, return_std=True)
     np.testing.assert_allclose([mean, std], plain.predict(X[:, None], return_std=True), rtol=1e-6)
     np.testing.assert_allclose(model.predict(frame.assign(days=6.0)), 2.0 * mean, rtol=1e-9)
+
+
+def test_the_unit_of_an_exposure_changes_no_score_of_constant():
+    objectives = []
+    for days in (DAYS, 1e6 * DAYS):
+        rows = jnp.asarray(np.column_stack([X, np.log(days)]))
+        data, method, key = batches.whole(rows, jnp.asarray(Y), 1, exposure=True), Constant(), jax.random.key(0)
+        objectives.append(method.step(method.init(data, key=key), data, key=key)[1].objective)
+    assert objectives[1] == pytest.approx(objectives[0], rel=1e-9)
 
 
 def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp_path, refused):

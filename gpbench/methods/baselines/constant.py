@@ -14,9 +14,11 @@ from gpbench.core.predictive import CategoricalPredictive, CountPredictive, Gaus
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.settings import AllRowsMethod
 
+_LEAST = 1e-6  # excess of the variance over that of Poisson counts, relative to it
+
 
 class _ConstantState(eqx.Module):
-    """Numbers of rows of the classes, or [mean, variance] where `classes` is 0 (regression) or 1 (counts)."""
+    """Numbers of rows of the classes; of 0 classes (regression) [mean, variance], of 1 (counts) [rate, shape]."""
 
     summary: Float[Array, " C"]
     classes: int = eqx.field(static=True)
@@ -34,13 +36,13 @@ class Constant(AllRowsMethod):
 
     def step(self, state: _ConstantState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_ConstantState, Info]:
         y, weight = batch.y, batch.weight
-        if batch.log_exposure is not None:  # the rate, and the variance of a row of exposure 1
-            exposure = jnp.exp(batch.log_exposure)
+        if state.classes == 1:
+            exposure = jnp.exp(batch.shifted(jnp.zeros_like(y)))
             rate = weight @ y / (weight @ exposure)
             expected = rate * exposure
-            excess = weight @ ((y - expected) ** 2 - expected) / (weight @ exposure**2)
-            summary = jnp.stack([rate, rate + excess])
-        elif state.classes < 2:
+            excess = weight @ ((y - expected) ** 2 - expected) / (weight @ expected**2)
+            summary = jnp.stack([rate, 1.0 / jnp.maximum(excess, _LEAST * weight.sum() / (weight @ y))])
+        elif state.classes == 0:
             mean = weight @ y / weight.sum()
             summary = jnp.stack([mean, weight @ (y - mean) ** 2 / weight.sum()])
         else:
@@ -65,9 +67,8 @@ class Constant(AllRowsMethod):
             mean, variance = state.summary
             return GaussianPredictive(jnp.full(n, mean), jnp.full(n, variance))
         if state.classes == 1:
-            mean, variance = state.summary
-            shape = mean**2 / jnp.maximum(variance - mean, 1e-6 * mean)
-            return CountPredictive(jnp.full(n, jnp.log(mean)), jnp.zeros(n, X.dtype), shape)
+            rate, shape = state.summary
+            return CountPredictive(jnp.full(n, jnp.log(rate)), jnp.zeros(n, X.dtype), shape)
         log_probs = jnp.log(state.summary / state.summary.sum())
         return CategoricalPredictive(jnp.broadcast_to(log_probs, (n, state.classes)))
 
