@@ -62,7 +62,7 @@ def test_the_unit_of_an_exposure_changes_no_score_of_constant():
     for days in (DAYS, 1e6 * DAYS):
         rows = jnp.asarray(np.column_stack([X, np.log(days)]))
         data, method, key = batches.whole(rows, jnp.asarray(Y), 1, exposure=True), Constant(), jax.random.key(0)
-        objectives.append(method.step(method.init(data, key=key), data, key=key)[1].objective)
+        objectives.append(float(method.step(method.init(data, key=key), data, key=key)[1].objective))
     assert objectives[1] == pytest.approx(objectives[0], rel=1e-9)
 
 
