@@ -45,7 +45,7 @@ BUDGETS = {
     ("claims",): 1_882,
     ("report",): 3_021,
     ("cli", "api"): 3_832,
-    ("contract", "estimators", "imports", "papers"): 2_544,
+    ("contract", "estimators", "imports", "papers"): 2_543,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

@@ -15,7 +15,7 @@ from gpbench.data.faults import Finding
 def brief(value: Any) -> str:
     """A value as `repr` shows it; of arrays, and those in dataclasses and mappings, the shape and the type."""
     if is_dataclass(value):
-        texts = [f"{field.name}={brief(getattr(value, field.name))}" for field in fields(value)]
+        texts = [f"{field.name}={brief(getattr(value, field.name))}" for field in fields(value) if field.repr]
         return f"{type(value).__name__}({', '.join(texts)})"
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"

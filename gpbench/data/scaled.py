@@ -1,6 +1,6 @@
 """A split of a data set, scaled and ready to train on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ class ScaledSplit:
     X_test: Float[np.ndarray, "t D"]
     y_test: Float[np.ndarray, " t"]
     x_scaler: Scaler
+    y_scaler: Scaler = field(repr=False)  # its `trained` makes those on which methods train of scaled targets
     y_mean: float  # original targets are `y * y_std + y_mean`; 0 and 1 for classification
     y_std: float
     task: str  # "regression", "count", "binary" or "multiclass"
@@ -38,7 +39,6 @@ class ScaledSplit:
     unseen: int = 0  # test rows whose value in a constant column is not that of the training rows
     filler: Filler | None = None  # for missing cells and for levels that no training row has
     on_disk: MappedRows | None = None  # reads training rows that are not in memory
-    warp: Any = None  # transforms scaled targets to those on which methods train (`core.predictive.Warp`)
     __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
@@ -54,10 +54,6 @@ class ScaledSplit:
     def original_targets(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
         """Scaled targets or predictive means (T,) in original units; multiply a variance by `y_std**2`."""
         return y * self.y_std + self.y_mean
-
-    def trained(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
-        """Scaled targets (T,) as methods train on them."""
-        return np.asarray(self.warp.forward(y)) if self.warp else y
 
     @property
     def X_shift(self) -> Float[np.ndarray, " D"]:
@@ -155,8 +151,8 @@ def prepare(
         unseen=absent + int((~is_usual).any(axis=1).sum()),
         filler=filler,
         on_disk=on_disk,
-        warp=y_scaler.warp,
         x_scaler=x_scaler,
+        y_scaler=y_scaler,
     )
 
 

@@ -43,6 +43,10 @@ class Scaler:
             return np.column_stack([rows[:, :-1] * self.scale + self.shift, np.exp(rows[:, -1])])
         return rows * self.scale + self.shift
 
+    def trained(self, y: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+        """Scaled targets as methods train on them."""
+        return np.asarray(self.warp.forward(y)) if self.warp else y
+
 
 def _log_exposure(exposure: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """Logarithms of exposures.  Raises DataError: one is not above 0."""

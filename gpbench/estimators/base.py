@@ -247,7 +247,7 @@ class Estimator(BaseEstimator):
         return Group(
             members=[Member(0)],
             X=jnp.asarray(X[None], precision),
-            y=jnp.asarray(self._trained(y)[None], precision),
+            y=jnp.asarray(self._y_scaler.trained(y)[None], precision),
             X_test=jnp.asarray(X[None, :1], precision),
             y_test=jnp.asarray(y[None, :1], precision),
             classes=self._classes,
@@ -256,12 +256,9 @@ class Estimator(BaseEstimator):
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),
             unit=self._x_scaler.scale[None].astype(precision),
-            kept_out=kept_out and tuple(a[None].astype(precision) for a in (kept_out[0], self._trained(kept_out[1]))),
+            kept_out=kept_out
+            and tuple(a[None].astype(precision) for a in (kept_out[0], self._y_scaler.trained(kept_out[1]))),
         )
-
-    def _trained(self, y: _Row) -> _Row:
-        """Scaled targets as methods train on them."""
-        return np.asarray(self._y_scaler.warp.forward(y)) if self._y_scaler.warp else y
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:
         """The method's predictions of scaled targets at rows X (T, D).  Raises NotFittedError."""

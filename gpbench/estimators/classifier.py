@@ -103,6 +103,7 @@ class Classifier(ClassifierMixin, Estimator):
         Args:
             X: inputs (T, D) in original units.
             y: labels (T,).
+            sample_weight: a weight for each row.
 
         Raises:
             NotFittedError: before `fit`.

@@ -108,6 +108,7 @@ class Regressor(RegressorMixin, Estimator):
         Args:
             X: inputs (T, D) in original units.
             y: targets (T,) in original units.
+            sample_weight: a weight for each row.
 
         Raises:
             NotFittedError: before `fit`.

@@ -192,13 +192,13 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     members = [run.member for run in runs]
     names = [(card["name"], context.seed, *member.identity.values()) for member in members]
     rows = None if streams else context.devices.padded(n)
-    trained = zip(*((fill(p.X, rows or len(p.X)), fill(p.trained(p.y), rows or len(p.y))) for p in prepared))
+    trained = zip(*((fill(p.X, rows or len(p.X)), fill(p.y_scaler.trained(p.y), rows or len(p.y))) for p in prepared))
     arrays: dict[str, Any] = dict(zip(("X", "y"), map(np.stack, trained)))
     arrays |= {field: np.stack([getattr(p, field) for p in prepared]) for field in ("X_test", "y_test")}
     arrays["unit"] = np.stack([p.X_scale for p in prepared])
     recalibration = Recalibration(jnp.ones(len(runs), context.precision), change) if change else None
-    warp = stack_warps([p.warp for p in prepared], context.precision)
-    of_kept = [*zip(*((p.X_test, p.trained(p.y_test)) for p in others))]
+    warp = stack_warps([p.y_scaler.warp for p in prepared], context.precision)
+    of_kept = [*zip(*((p.X_test, p.y_scaler.trained(p.y_test)) for p in others))]
     group = Group(
         members=members,
         rows=n,
