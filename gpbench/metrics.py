@@ -9,13 +9,17 @@ import numpy as np
 
 from gpbench.errors import ConfigError
 from gpbench.scored import Scored as Scored
-from gpbench.scored import brier, covered, hits, interval_score, mse, nmse
+from gpbench.scored import brier, covered, hits, interval_score, mse, nmse, tail_log_prob
 
 _CLASSIFICATION = ("binary", "multiclass")
 _REGRESSION = ("regression",)
 _NUMBERS = ("regression", "count")
 _UNITS = "original units"
-BOUNDS = ("vlb", "vlb_per_row")  # metrics of methods that predict both terms of a variational bound
+OPTIONAL = {
+    **dict.fromkeys(("vlb", "vlb_per_row"), "expected_log_prob"),  # methods that predict both terms of a bound
+    **{"tail_ll": "log_below", "tail_crps": "tail_crps"},  # data sets that name a threshold
+}
+"""Metrics that some runs have, with the array of their predictions."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,13 @@ def score(task: str, scored: Scored) -> dict[str, float]:
         return {
             m.name: np.nan if lost or m.name in absent else float(m.compute(scored))
             for m in METRICS.values()
-            if m.compute and task in m.tasks and (m.name not in BOUNDS or scored.expected_log_prob.size)
+            if m.compute and task in m.tasks and (m.name not in OPTIONAL or getattr(scored, OPTIONAL[m.name]).size)
         }
 
 
 def names(task: str) -> list[str]:
     """The names of the metrics of a task that every method has."""
-    return [m.name for m in METRICS.values() if m.compute and task in m.tasks and m.name not in BOUNDS]
+    return [m.name for m in METRICS.values() if m.compute and task in m.tasks and m.name not in OPTIONAL]
 
 
 def undefined(task: str, scored: Scored) -> dict[str, str]:
@@ -97,7 +101,7 @@ _LACKING = {
     "log_prob": "no density",
     "mean": "no mean",
     **dict.fromkeys(("crps", "cdf"), "fewer than 9 quantiles from 0.1 to 0.9"),
-    "low95": "no quantiles at 0.025 and 0.975",
+    **{"low95": "no quantiles at 0.025 and 0.975", "low80": "no quantiles at 0.1 and 0.9"},
 }
 """Why predictions of another program lack an array."""
 
@@ -177,7 +181,8 @@ METRICS: dict[str, Metric] = {
         ),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
         _number_metric("low95", "width95", _UNITS, None, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
-        _number_metric("low95", "interval95", _UNITS, "lower", lambda s: s.y_std * float(np.mean(interval_score(s)))),
+        _number_metric("low95", "interval95", _UNITS, "lower", lambda s: np.mean(interval_score(s, 95))),
+        _number_metric("low80", "interval80", _UNITS, "lower", lambda s: np.mean(interval_score(s, 80))),
         _number_metric("mean", "rmse_std", "standard deviations", "lower", lambda s: np.sqrt(mse(s) / s.y_train_var)),
         Metric(
             *("ll_std", "nats per row, standardised", "higher", _REGRESSION),
@@ -185,6 +190,8 @@ METRICS: dict[str, Metric] = {
             needs="log_prob",
         ),
         _number_metric("mean", "nmse", "fraction of the test variance", "lower", nmse, absence=_equal("equal targets")),
+        Metric("tail_ll", f"nats per row, {_UNITS}", "higher", _REGRESSION, lambda s: np.mean(tail_log_prob(s))),
+        Metric("tail_crps", _UNITS, "lower", _REGRESSION, lambda s: s.y_std * np.mean(s.tail_crps)),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
         Metric(
             *("vlb", "nats, original units, from test rows", "higher", _REGRESSION),

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 GROUP = "gpbench.metrics"
 NAMES = (
     *("nll", "error", "ece", "brier", "auc", "coverage_error", "rmse", "test_ll", "mnlp", "crps", "coverage95"),
-    *("width95", "interval95", "rmse_std", "ll_std", "nmse", "vlb", "vlb_per_row", "seconds"),
+    *("width95", "interval95", "interval80", "rmse_std", "ll_std", "nmse", "tail_ll", "tail_crps", "vlb"),
+    *("vlb_per_row", "seconds"),
 )
 """Names of our metrics, those of `gpbench.metrics.METRICS`."""
 COUNTED = ("step_memory_mb", "step_operations", "row_operations")

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+ENDS = {"low95": 0.025, "high95": 0.975, "low80": 0.1, "high80": 0.9}
+"""Ends of central intervals by name, with their levels."""
 _empty = partial(np.empty, 0)
 
 
@@ -25,8 +27,13 @@ class Scored:
     crps: Float[ndarray, " _"] = field(default_factory=_empty)  # continuous ranked probability score at y
     low95: Float[ndarray, " _"] = field(default_factory=_empty)  # ends of the central 95 % interval
     high95: Float[ndarray, " _"] = field(default_factory=_empty)
+    low80: Float[ndarray, " _"] = field(default_factory=_empty)  # and of the 80 % interval
+    high80: Float[ndarray, " _"] = field(default_factory=_empty)
     log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))  # of each class, -1 before +1
     expected_log_prob: Float[ndarray, " _"] = field(default_factory=_empty)  # E_q log p(y|f), from variational methods
+    above: Float[ndarray, " _"] = field(default_factory=_empty)  # 1 for a target above the data set's threshold, else 0
+    log_below: Float[ndarray, " _"] = field(default_factory=_empty)  # log P(target ≤ threshold)
+    tail_crps: Float[ndarray, " _"] = field(default_factory=_empty)  # the part of `crps` above the threshold
     kl: float = np.nan  # KL[q || prior] in nats, from variational methods
     train_rows: int = 0
     y_mean: float = 0.0  # of the targets: original = y_mean + y_std * scaled
@@ -37,11 +44,11 @@ class Scored:
         """The predictions in the target's original units, as custom metrics see it; its arrays cannot be written to."""
         shift, scale = self.y_mean, self.y_std
         arrays = {
-            **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},
+            **{name: shift + scale * getattr(self, name) for name in ("y", "mean", *ENDS)},
             **{name: getattr(self, name) - np.log(scale) for name in ("log_prob", "expected_log_prob")},
-            **{name: +getattr(self, name) for name in ("cdf", "below", "log_probs")},
+            **{name: +getattr(self, name) for name in ("cdf", "below", "log_probs", "above", "log_below")},
             "var": scale**2 * self.var,
-            "crps": scale * self.crps,
+            **{name: scale * getattr(self, name) for name in ("crps", "tail_crps")},
         }
         for array in arrays.values():
             array.flags.writeable = False
@@ -83,9 +90,18 @@ def covered(s: Scored) -> ndarray:
     return (s.low95 <= s.y) & (s.y <= s.high95)
 
 
-def interval_score(s: Scored) -> ndarray:
-    """Width of the 95 % interval, + 2 / 0.05 times a target's distance from it (Gneiting & Raftery 2007, eq. 43)."""
-    return s.high95 - s.low95 + 40.0 * np.maximum(np.maximum(s.low95 - s.y, s.y - s.high95), 0.0)
+def interval_score(s: Scored, percent: int) -> ndarray:
+    """Width of the interval, + 2 / (1 - its level) times a target's distance from it (Gneiting & Raftery 2007, eq. 43),
+    in original units."""
+    low, high = (getattr(s, f"{end}{percent}") for end in ("low", "high"))
+    beyond = np.maximum(np.maximum(low - s.y, s.y - high), 0.0)
+    return s.y_std * (high - low + 200.0 / (100 - percent) * beyond)
+
+
+def tail_log_prob(s: Scored) -> ndarray:
+    """The log density of a target above the threshold, in original units, else log P(target ≤ threshold): the censored
+    likelihood (Diks, Panchenko and van Dijk 2011)."""
+    return np.where(s.above > 0.0, s.log_prob - np.log(s.y_std), s.log_below)
 
 
 def _squared_errors(s: Scored) -> ndarray:
@@ -122,8 +138,11 @@ _TERMS: Mapping[str, Callable[[Scored], ndarray]] = {
     "nmse": _ratio,
     "crps": lambda s: s.y_std * s.crps,
     "coverage95": covered,
-    "interval95": lambda s: s.y_std * interval_score(s),
+    "interval95": partial(interval_score, percent=95),
+    "interval80": partial(interval_score, percent=80),
     "width95": lambda s: s.y_std * (s.high95 - s.low95),
+    "tail_ll": tail_log_prob,
+    "tail_crps": lambda s: s.y_std * s.tail_crps,
     "vlb": lambda s: s.train_rows * s.expected_log_prob,
     "vlb_per_row": lambda s: s.expected_log_prob,
 }

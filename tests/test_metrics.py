@@ -9,8 +9,8 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from gpbench.core.predictive import CategoricalPredictive, CountPredictive, GaussianPredictive, LaplacePredictive
-from gpbench.metrics import BOUNDS, METRICS, Scored, better, score, undefined
-from gpbench.scored import row_stderrs
+from gpbench.metrics import METRICS, OPTIONAL, Scored, better, score, undefined
+from gpbench.scored import ENDS, row_stderrs
 
 RNG = np.random.default_rng(1)
 
@@ -46,7 +46,7 @@ def good_and_bad(task):
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_the_better_model_is_better_in_every_metric(task):
     good, bad = (score(task, scored) for scored in good_and_bad(task))
-    assert set(good) == {m.name for m in METRICS.values() if m.compute and task in m.tasks and m.name not in BOUNDS}
+    assert set(good) == {m.name for m in METRICS.values() if m.compute and task in m.tasks and m.name not in OPTIONAL}
     for name in good:
         if better(name):  # coverage95 and width95 have no direction
             ranked = sorted([bad[name], good[name]], reverse=better(name) == "higher")
@@ -86,7 +86,7 @@ def test_regression_metrics_are_in_their_units_and_the_bound_in_original_ones():
     assert a["ll_std"] == pytest.approx(a["test_ll"] + np.log(2))
     assert a["nmse"] == pytest.approx(a["rmse"] ** 2 / np.var(y))
     # The density of y = mean + std t is that of t divided by std: a bound on N rows falls by N log std.
-    zeros = dict.fromkeys(("y", "log_prob", "mean", "crps", "low95", "high95"), np.zeros(4))
+    zeros = dict.fromkeys(("y", "log_prob", "mean", "crps", *ENDS), np.zeros(4))
     arrays = {**zeros, "var": np.ones(4), "cdf": np.full(4, 0.5)}
     bound = score(
         "regression",
@@ -94,7 +94,7 @@ def test_regression_metrics_are_in_their_units_and_the_bound_in_original_ones():
     )
     assert bound["vlb"] == pytest.approx(50 * (-2.0 - 1.0) - 30.0)
     assert bound["vlb_per_row"] == pytest.approx(bound["vlb"] / 50)
-    assert not set(BOUNDS) & set(score("regression", Scored(**arrays)))
+    assert not set(OPTIONAL) & set(score("regression", Scored(**arrays)))
 
 
 def test_a_calibrated_model_has_a_calibration_error_near_zero_and_95_percent_intervals_that_cover():

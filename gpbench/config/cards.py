@@ -43,6 +43,7 @@ CARD = Keys(
         "columns": optional(TEXTS, "Names of the inputs."),
         "output_names": optional(TEXTS, "Names of the outputs."),
         "exposure": optional(TEXT, "Input above 0 to which expected counts are proportional, such as person-years."),
+        "threshold": optional("number", "Target of a regression above which `tail_ll` and `tail_crps` score."),
         "incomplete": optional(["drop", None], "`drop` leaves out rows with empty cells; else they are an error."),
         "impute": optional(CENTRES, "Values of empty cells of inputs, from the training rows."),
         "variant": optional("any", "Variant in use."),
@@ -145,6 +146,8 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
     # the name becomes a folder of the store
     fault = f"{path}: the name {card['name']!r} may hold letters, digits, '_', '-' and '.' only"
     require(NAME.fullmatch(str(card["name"])), fault, ConfigError)
+    fault = f"{path}: `threshold` is a target of a regression, and the task is {card['task']}: leave it out"
+    require(card["task"] == "regression" or card.get("threshold") is None, fault, ConfigError)
     _check_labels(path, card)
     sources = [_checked_source(path, source, folders) for source in card["sources"]]
     if variants := card.get("variants"):

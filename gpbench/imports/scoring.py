@@ -82,7 +82,7 @@ class Importer:
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
         submission = submission.in_order_of(test, train, len(dataset.y))
         lost = submission.lost
-        outcome, predictions = (_lost(lost, prepared.task), {}) if lost else _scores(submission, prepared, own)
+        outcome, predictions = (_lost(lost, prepared.task), {}) if lost else _scores(submission, prepared, own, card)
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
         setting = ", ".join(filter(None, [submission.setting, other_set]))
@@ -133,11 +133,14 @@ def _lost(message: str, task: str) -> dict[str, Any]:
     return {"status": "failed", "message": message, **fields}
 
 
-def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) -> tuple[dict[str, Any], Predictions]:
+def _scores(
+    submission: Submission, prepared: "ScaledSplit", own: OwnMetrics, card: Mapping
+) -> tuple[dict[str, Any], Predictions]:
     """The fields of a record with the scores of predictions, and these by row where they are few."""
     import jax.numpy as jnp
 
     from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive
+    from gpbench.core.predictive.numerical import tails
     from gpbench.train import result
     from gpbench.train.doubts import doubts, unit_doubts
 
@@ -145,9 +148,14 @@ def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) ->
     is_gaussian, y_test = prepared.classes == 0 and submission.form == "mean", jnp.asarray(prepared.y_test)
     arrays: Mapping[str, Any]
     if is_gaussian:
-        arrays = GaussianPredictive(*(jnp.asarray(submission.values[n]) for n in ("mean", "variance"))).arrays(y_test)
+        value = GaussianPredictive(*(jnp.asarray(submission.values[n]) for n in ("mean", "variance")))
+        arrays = value.arrays(y_test)
+        if (threshold := card.get("threshold")) is not None:
+            arrays = arrays | tails(value.cdf, y_test, jnp.asarray(threshold, float), arrays)
     elif prepared.classes == 0:
         arrays = _number_arrays(submission, prepared.y_test)
+        if (least := card.get("threshold")) is not None and "crps" in arrays:
+            arrays |= {"tail_crps": _number_arrays(submission, np.maximum(prepared.y_test, least), least)["crps"]}
     else:
         arrays = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes))).arrays(y_test)
         fault = "has probability 0 for its target, and the nll is infinite"
@@ -162,15 +170,16 @@ def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) ->
     return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
 
 
-def _number_arrays(submission: Submission, y: np.ndarray) -> Mapping[str, np.ndarray]:
-    """What samples, bins, or quantiles with the means beside them determine."""
+def _number_arrays(submission: Submission, y: np.ndarray, least: float = -np.inf) -> dict[str, np.ndarray]:
+    """What samples, bins, or quantiles with the means beside them determine, with what is below `least` moved there."""
+    values = np.maximum(submission.matrix(submission.form), least)
     if submission.form == "sample":
-        return forms.samples(submission.matrix("sample"), y)
+        return forms.samples(values, y)
     if submission.form == "edge":
-        return forms.bins(submission.matrix("edge"), submission.matrix("bin"), y)
+        return forms.bins(values, submission.matrix("bin"), y)
     levels = [float(name[9:]) for name in submission.number_columns if name != "mean"]
     means = {"mean": submission.values["mean"]} if "mean" in submission.values else {}
-    return forms.quantiles(levels, submission.matrix("quantile"), y) | means
+    return forms.quantiles(levels, values, y) | means
 
 
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:

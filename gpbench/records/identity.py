@@ -35,7 +35,7 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
         "protocol": _without({key: protocol[key] for key in PROTOCOL if key in protocol}, PROTOCOL),
         "data": {
             **{"name": card["name"], "task": card["task"], "splits": splits.identity(card)},
-            **{key: card[key] for key in ("impute", "exposure") if card.get(key)},
+            **{key: card[key] for key in ("impute", "exposure", "threshold") if card.get(key) not in (None, {})},
         },
         "data_checksum": data_checksum,
         **({"units": "original"} if _PERIOD.search(_text(cfg["method"])) else {}),

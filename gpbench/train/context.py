@@ -117,7 +117,8 @@ def _setting_text(method: Method, cfg: Config) -> str:
         # sets.NAME is how many splits there are, which changes none of them
         if name not in method.label_fields and not name.startswith("sets.") and text not in texts:
             texts.append(text)
-    texts += [f"exposure={cfg['dataset']['exposure']}"] if cfg["dataset"].get("exposure") else []
+    card = cfg["dataset"]
+    texts += [f"{key}={card[key]}" for key in ("exposure", "threshold") if card.get(key) is not None]
     texts += [f"{key}={value}" for key, value in identity.timing_keys(cfg["run"]).items() if value is not None]
     return ", ".join(texts)
 
@@ -198,11 +199,13 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     arrays["unit"] = np.stack([p.X_scale for p in prepared])
     recalibration = Recalibration(jnp.ones(len(runs), context.precision), change) if change else None
     warp = stack_warps([p.y_scaler.warp for p in prepared], context.precision)
+    if (threshold := card.get("threshold")) is not None:
+        threshold = jnp.asarray([(threshold - p.y_mean) / p.y_std for p in prepared], context.precision)
     of_kept = [*zip(*((p.X_test, p.y_scaler.trained(p.y_test)) for p in others))]
     group = Group(
         members=members,
         rows=n,
-        changes=Changes(warp, recalibration, dataset.exposure),
+        changes=Changes(warp, recalibration, dataset.exposure, threshold),
         classes=prepared[0].classes,
         **{field: array.astype(context.precision, copy=False) for field, array in arrays.items()},
         init_keys=jnp.stack([run_key("init", *name) for name in names]),

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
 from gpbench.core.predictive import CountPredictive, Predictive
+from gpbench.core.predictive.numerical import tails
 from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, State
@@ -74,6 +75,8 @@ def predictions(
     """The arrays by which rows are scored, checked: those of the prediction, and of the bound where there is one."""
     value, warp = predictive(method, state, X, key=key, changes=changes), changes.warp
     arrays = value.arrays(y)
+    if changes.threshold is not None:
+        arrays |= tails(lambda at: value.pointwise(at)["cdf"], y, changes.threshold, arrays)
     if isinstance(method, HasBound):
         inputs, _ = parted(X, changes.exposure)
         expected, kl = method.expected_log_prob(state, inputs, warp.forward(y) if warp else y), method.kl(state)

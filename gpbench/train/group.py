@@ -49,6 +49,7 @@ class Changes(eqx.Module):
     warp: Warp | None = None  # from targets as they were to those of training; None: they are alike
     recalibration: Recalibration | None = None  # of predictions of what methods train on
     exposure: bool = eqx.field(static=True, default=False)  # the last input is the logarithm of an exposure
+    threshold: Float[Array, "..."] | None = None  # scaled, above which targets have scores of their own
 
 
 @dataclass

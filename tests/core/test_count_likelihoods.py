@@ -11,6 +11,7 @@ from gpbench import metrics
 from gpbench.core.likelihoods import likelihood_spec
 from gpbench.core.predictive import CountPredictive, VaryingNoisePredictive
 from gpbench.core.predictive.counts import log_count
+from gpbench.scored import ENDS
 
 SHAPES = [None, 0.5, 8.0]
 ROWS = np.array(
@@ -100,7 +101,7 @@ def test_cdfs_intervals_and_scores_are_those_of_sums_over_all_counts(shape):
         cdf, count = dense_cdf(row, shape), int(row[2])
         assert abs(arrays["cdf"][i] - cdf[count]) < 1e-4
         assert abs(arrays["below"][i] - (cdf[count - 1] if count else 0.0)) < 1e-4
-        assert (arrays["low95"][i], arrays["high95"][i]) == (np.argmax(cdf >= 0.025), np.argmax(cdf >= 0.975))
+        assert [arrays[name][i] for name in ENDS] == [np.argmax(cdf >= p) for p in ENDS.values()]
         score = np.sum((cdf - (np.arange(len(cdf)) >= count)) ** 2)
         np.testing.assert_allclose(arrays["crps"][i], score, rtol=2e-3)
         mean = moments_over(row, np.exp)
@@ -137,7 +138,7 @@ def test_the_coverage_of_true_distributions_of_counts_is_nominal():
     mean = rng.uniform(-1.0, 2.0, 4000)
     y = rng.poisson(np.exp(mean)).astype(float)
     cdf, log_prob = stats.poisson.cdf(y, np.exp(mean)), stats.poisson.logpmf(y, np.exp(mean))
-    fields = dict.fromkeys(("mean", "var", "crps", "low95", "high95"), mean)
+    fields = dict.fromkeys(("mean", "var", "crps", *ENDS), mean)
     scored = metrics.Scored(y=y, log_prob=log_prob, cdf=cdf, below=cdf - np.exp(log_prob), **fields)
     values = metrics.score("count", scored)
     assert values["coverage_error"] < 0.02

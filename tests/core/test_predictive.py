@@ -16,6 +16,7 @@ from gpbench.core.predictive import (
     StudentTPredictive,
     numerical,
 )
+from gpbench.scored import ENDS
 
 MEAN, LATENT = jnp.array([0.3, -1.0, 2.0]), jnp.array([0.5, 1e-4, 3.0])
 DENSITIES = {
@@ -36,6 +37,8 @@ arrays_of = jax.jit(lambda predictive, y: predictive.arrays(y))
 intervals_of = jax.jit(lambda predictive, y: predictive.intervals(y))
 log_prob_of = jax.jit(lambda predictive, y: predictive.log_prob(y))
 cdf_of = jax.jit(lambda predictive, y: predictive.cdf(y))
+cdf_of_all = jax.jit(lambda predictive, y: jax.vmap(predictive.cdf)(y))
+tails_of = jax.jit(lambda predictive, *given: numerical.tails(predictive.cdf, *given))
 
 
 @pytest.fixture(scope="module", params=DENSITIES)
@@ -71,7 +74,16 @@ def test_the_crps_is_the_squared_distance_of_the_cdf_from_a_step_and_the_interva
         above = np.trapezoid((1.0 - cdf[k:]) ** 2, targets[k:], axis=0)
         ours = arrays_of(predictive, jnp.asarray(targets[k]))
         np.testing.assert_allclose(ours["crps"], below + above, rtol=1e-3)
-    for name, p in (("low95", 0.025), ("high95", 0.975)):
+        for first in (k - 200, k + 200):  # the part above a threshold, on either side of the target
+            threshold, late = targets[first, 1], targets[first:]
+            values = cdf_of_all(predictive, jnp.asarray(np.maximum(late, threshold)))
+            squares = (np.asarray(values) - (late >= targets[k])) ** 2
+            part = np.trapezoid(squares[:, 1], late[:, 1])
+            tails = tails_of(predictive, jnp.asarray(targets[k]), threshold, ours)
+            np.testing.assert_allclose(tails["tail_crps"][1], part, rtol=5e-3, atol=1e-9)
+            assert tails["above"][1] == (targets[k, 1] > threshold)
+            np.testing.assert_allclose(np.exp(tails["log_below"][1]), values[0, 1], rtol=1e-9, atol=1e-300)
+    for name, p in ENDS.items():
         np.testing.assert_allclose(cdf_of(predictive, ours[name]), p, rtol=1e-9)
 
 
@@ -142,7 +154,7 @@ def test_a_mixture_of_gaussians_has_the_score_of_all_pairs_and_the_quantiles_of_
     pairs = expected(mean[:, None] - mean, var[:, None] + var)
     crps = weights @ expected(y - mean, var) - 0.5 * np.einsum("s,t,stn->n", weights, weights, pairs)
     np.testing.assert_allclose(arrays["crps"], crps, rtol=1e-11)
-    for name, p in (("low95", 0.025), ("high95", 0.975)):
+    for name, p in ENDS.items():
         np.testing.assert_allclose(weights @ norm.cdf(arrays[name], mean, np.sqrt(var)), p, rtol=1e-9)
 
 
@@ -160,7 +172,7 @@ def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
         "var": [0.25 * 1 + 0.75 * 4 + 0.25 * 1.5**2 + 0.75 * 0.5**2, 0.25 * 0.5 + 0.75 * 2],
     }
     arrays = arrays_of(mixture, y)
-    assert set(arrays) == {*by_hand, "crps", "low95", "high95"} and set(mixture.summary()) == {"mean", "var"}
+    assert set(arrays) == {*by_hand, "crps", *ENDS} and set(mixture.summary()) == {"mean", "var"}
     for name, expected in by_hand.items():
         np.testing.assert_allclose(arrays[name], expected, rtol=1e-9)
     np.testing.assert_array_equal(mixture.mean, arrays["mean"])

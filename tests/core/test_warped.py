@@ -9,6 +9,7 @@ from scipy.stats import lognorm, norm, yeojohnson
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive
 from gpbench.core.predictive.warped import fit_warp
 from gpbench.errors import DataError
+from gpbench.scored import ENDS
 
 Z = np.linspace(-2.5, 2.5, 41)
 arrays_of = jax.jit(lambda predictive, u: predictive.arrays(u))
@@ -64,8 +65,7 @@ def test_a_gaussian_under_a_logarithm_is_log_normal_in_every_number(spread):
         "cdf": norm.cdf(standard),
         "mean": (total - shift) / scale,
         "var": np.expm1(s**2) * total**2 / scale**2,
-        "low95": (np.exp(m + norm.ppf(0.025) * s) - shift) / scale,
-        "high95": (np.exp(m + norm.ppf(0.975) * s) - shift) / scale,
+        **{name: (np.exp(m + norm.ppf(p) * s) - shift) / scale for name, p in ENDS.items()},
         "crps": score / scale,  # Baran and Lerch 2015
     }
     assert made.keys() == right.keys()
@@ -91,8 +91,8 @@ def test_a_mixture_under_yeo_and_johnson_is_that_of_its_draws():
         assert float(made["cdf"][row]) == pytest.approx(np.mean(draws <= u[row]), abs=0.004)
         score = np.mean(np.abs(draws - u[row])) - 0.5 * np.mean(np.abs(draws - draws[::-1]))
         assert float(made["crps"][row]) == pytest.approx(score, abs=error)
-        ends = [float(made[name][row]) for name in ("low95", "high95")]
-        np.testing.assert_allclose(ends, np.quantile(draws, [0.025, 0.975]), atol=0.03)
+        ends = [float(made[name][row]) for name in ENDS]
+        np.testing.assert_allclose(ends, np.quantile(draws, [*ENDS.values()]), atol=0.03)
 
 
 def test_narrow_parts_of_a_mixture_and_small_targets_are_scored_and_lost_digits_are_an_error():

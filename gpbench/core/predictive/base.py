@@ -27,7 +27,7 @@ class Predictive(eqx.Module):
         """Arrays that describe the distribution: `mean` and `var`, each (N,), or `log_probs` (N, C)."""
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """The arrays that metrics need: `pointwise`, and for regression `crps`, `low95` and `high95`, each (N,)."""
+        """The arrays that metrics need: `pointwise`, and for regression `crps` and the `ENDS` of intervals."""
         return self.pointwise(y)
 
 
@@ -48,7 +48,7 @@ class ContinuousPredictive(Predictive):
 
     def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """Score and central interval of each row; from the cdf, unless a family has a closed form.  `crps` at y, in the
-        units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,)."""
+        units of y, and the ends of central intervals by their names in `ENDS`, each (N,)."""
         return self.intervals_of(self.cdf, self.mean, self.var, y)
 
     intervals_of = staticmethod(numerical.intervals)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from gpbench.core.gaussians import normal_cdf
 from gpbench.core.predictive.base import ContinuousPredictive
 from gpbench.core.quadrature import PerRow, log_peaked_expectation, normal_points
+from gpbench.scored import ENDS
 
 
 class GaussianPredictive(ContinuousPredictive):
@@ -25,11 +26,11 @@ class GaussianPredictive(ContinuousPredictive):
         return normal_cdf((y - self.mean) / jnp.sqrt(self.var))
 
     def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """mean ± 1.96 s, and s (z (2 Φ(z) - 1) + 2 φ(z) - 1/√π), z = (y - mean)/s (Gneiting & Raftery 2007, eq. 21)."""
+        """Normal quantiles, and s (z (2 Φ(z) - 1) + 2 φ(z) - 1/√π), z = (y - mean)/s (Gneiting & Raftery 2007)."""
         s = jnp.sqrt(self.var)
-        z, reach = (y - self.mean) / s, s * norm.ppf(0.975).astype(s.dtype)
+        z = (y - self.mean) / s
         score = s * (z * (2.0 * normal_cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / jnp.sqrt(jnp.pi).astype(s.dtype))
-        return {"crps": score, "low95": self.mean - reach, "high95": self.mean + reach}
+        return {"crps": score, **{name: self.mean + s * norm.ppf(p).astype(s.dtype) for name, p in ENDS.items()}}
 
 
 class VaryingNoisePredictive(ContinuousPredictive):

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from gpbench.core.predictive.base import ContinuousPredictive
 from gpbench.core.predictive.numerical import Cdf
 from gpbench.core.quadrature import PerRow, log_peaked_expectation
+from gpbench.scored import ENDS
 
 LARGEST = 40.0
 """Largest log rate: e^40 is more than any count, and its square a number of float32."""
@@ -127,8 +128,7 @@ class CountPredictive(ContinuousPredictive):
     def intervals_of(
         cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
     ) -> dict[str, Array]:
-        low, high = _quantiles(cdf, mean, var, (0.025, 0.975))
-        return {"crps": _score(cdf, mean, var, y), "low95": low, "high95": high}
+        return {"crps": _score(cdf, mean, var, y), **dict(zip(ENDS, _quantiles(cdf, mean, var)))}
 
 
 def _reach_down(a: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -144,11 +144,9 @@ def _reach_up(a: Float[Array, "..."]) -> Float[Array, "..."]:
 # The cdf is mapped over a leading axis: a program with a copy of it for each use takes seconds to compile.
 
 
-def _quantiles(
-    cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: tuple[float, ...]
-) -> Float[Array, "P N"]:
-    """The smallest counts whose cdf is p or more, by bisection in log(y + 2) up to Cantelli's bound."""
-    levels = jnp.asarray(p, mean.dtype)[:, None]
+def _quantiles(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"]) -> Float[Array, "P N"]:
+    """The smallest counts whose cdf is that of `ENDS` or more, by bisection in log(y + 2) up to Cantelli's bound."""
+    levels = jnp.asarray([*ENDS.values()], mean.dtype)[:, None]
 
     def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends

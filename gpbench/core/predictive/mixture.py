@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from gpbench.core.gaussians import normal_cdf
 from gpbench.core.predictive.base import Predictive
 from gpbench.core.predictive.continuous import GaussianPredictive
-from gpbench.core.predictive.numerical import quantile
+from gpbench.core.predictive.numerical import quantiles
 
 _PAIRS = 200  # largest number of Gaussians that are paired; above it quadrature takes fewer operations
 
@@ -75,8 +75,7 @@ class MixturePredictive(Predictive):
         half = jnp.arange(count // 2 + 1)
         times = 1.0 - 0.5 * ((half == 0) | (2 * half == count)).astype(y.dtype)  # pairs seen once, and twice
         among = jax.lax.scan(add, jnp.zeros_like(y), (half, times))[0]
-        low, high = (quantile(self.cdf, mean, var, p) for p in (0.025, 0.975))
-        return {"crps": w @ _mean_absolute(y - parts.mean, parts.var) - among, "low95": low, "high95": high}
+        return {"crps": w @ _mean_absolute(y - parts.mean, parts.var) - among, **quantiles(self.cdf, mean, var)}
 
     @property
     def intervals_of(self) -> Callable[..., dict[str, Array]]:

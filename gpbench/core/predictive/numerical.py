@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from gpbench.scored import ENDS
+
 Cdf = Callable[[Float[Array, " N"]], Float[Array, " N"]]
 """P(target ≤ y) of every row, as a function of y."""
 
@@ -24,14 +26,15 @@ _TAIL = 9.0  # integrals end at sinh 9 = 4,000 quarter widths of the 95 % interv
 
 
 def intervals(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> dict[str, Array]:
-    """`crps`, `low95` and `high95` of each row (`ContinuousPredictive.intervals`), from its cdf and moments alone."""
-    low, high = (quantile(cdf, mean, var, p) for p in (0.025, 0.975))
-    return {"crps": crps(cdf, y, low, high), "low95": low, "high95": high}
+    """`crps` and the `ENDS` of each row (`ContinuousPredictive.intervals`), from its cdf and moments alone."""
+    ends = quantiles(cdf, mean, var)
+    return {"crps": crps(cdf, y, ends["low95"], ends["high95"]), **ends}
 
 
-def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
-    """The p-quantile of each row, by bisection and inverse quadratic interpolation (Chandrupatla 1997)."""
+def quantiles(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"]) -> dict[str, Float[Array, " N"]]:
+    """The `ENDS` of each row, by bisection and inverse quadratic interpolation (Chandrupatla 1997)."""
     scale = jnp.where(jnp.isfinite(var), jnp.sqrt(var), 1.0)
+    p = jnp.broadcast_to(jnp.asarray([*ENDS.values()], mean.dtype)[:, None], (len(ENDS), len(mean)))
     tolerance = 2.0 * np.finfo(mean.dtype).eps
 
     def least_step(state: _Bracket) -> Array:
@@ -48,30 +51,28 @@ def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: flo
         count, state = carry
         least = jnp.minimum(least_step(state), 0.5)
         v = state.a + jnp.clip(_step(state), least, 1.0 - least) * (state.b - state.a)
-        new, moves = _narrowed(state, v, cdf(mean + scale * jnp.sinh(v)) - p), searching(state)
+        new, moves = _narrowed(state, v, jax.vmap(cdf)(mean + scale * jnp.sinh(v)) - p), searching(state)
         return count + 1, jax.tree.map(lambda after, before: jnp.where(moves, after, before), new, state)
 
-    ends = jnp.full_like(mean, -_WIDEST), jnp.full_like(mean, _WIDEST)
+    low, high = jnp.full_like(p, -_WIDEST), jnp.full_like(p, _WIDEST)
     # the cdf at the ends is 0 and 1 to rounding; that the first step is a bisection needs no more
-    start = _Bracket(
-        ends[0], ends[1], ends[0], jnp.full_like(mean, -p), jnp.full_like(mean, 1.0 - p), jnp.full_like(mean, -p)
-    )
+    start = _Bracket(low, high, low, -p, 1.0 - p, -p)
     _, bracket = jax.lax.while_loop(unfinished, narrow, (jnp.asarray(0), start))
-    return mean + scale * jnp.sinh(bracket.a)
+    return dict(zip(ENDS, mean + scale * jnp.sinh(bracket.a)))
 
 
 class _Bracket(NamedTuple):
     """The last point `a`, the end `b` on the other side of the root, the point `c` before them, and their values."""
 
-    a: Float[Array, " N"]
-    b: Float[Array, " N"]
-    c: Float[Array, " N"]
-    f_a: Float[Array, " N"]
-    f_b: Float[Array, " N"]
-    f_c: Float[Array, " N"]
+    a: Float[Array, "P N"]
+    b: Float[Array, "P N"]
+    c: Float[Array, "P N"]
+    f_a: Float[Array, "P N"]
+    f_b: Float[Array, "P N"]
+    f_c: Float[Array, "P N"]
 
 
-def _step(s: _Bracket) -> Float[Array, " N"]:
+def _step(s: _Bracket) -> Float[Array, "P N"]:
     """The next point, as a fraction of the way from a to b: interpolated where the three points allow it, else half."""
     xi = (s.a - s.b) / (s.c - s.b)
     phi = (s.f_a - s.f_b) / (s.f_c - s.f_b)
@@ -81,7 +82,7 @@ def _step(s: _Bracket) -> Float[Array, " N"]:
     return jnp.where(fits, ahead * s.f_a / ac * s.f_b / bc - s.f_a / ab * s.f_c / bc, 0.5)
 
 
-def _narrowed(s: _Bracket, v: Float[Array, " N"], f_v: Float[Array, " N"]) -> _Bracket:
+def _narrowed(s: _Bracket, v: Float[Array, "P N"], f_v: Float[Array, "P N"]) -> _Bracket:
     """The bracket with the value at v between its ends."""
     same = jnp.sign(f_v) == jnp.sign(s.f_a)
     b, f_b = jnp.where(same, s.b, s.a), jnp.where(same, s.f_b, s.f_a)
@@ -89,11 +90,19 @@ def _narrowed(s: _Bracket, v: Float[Array, " N"], f_v: Float[Array, " N"]) -> _B
     return _Bracket(v, b, c, f_v, f_b, f_c)
 
 
-def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
-    """Continuous ranked probability score ∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20).
-    Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval from `low` to `high`."""
+def crps(
+    cdf: Cdf,
+    y: Float[Array, " N"],
+    low: Float[Array, " N"],
+    high: Float[Array, " N"],
+    start: Float[Array, " N"] | None = None,
+) -> Float[Array, " N"]:
+    """Continuous ranked probability score ∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20), from
+    `start` ≤ y on if it is given.  Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval
+    from `low` to `high`."""
     centre, scale = 0.5 * (low + high), 0.25 * (high - low)
-    at_y = jnp.arcsinh((y - centre) / scale)
+    at_y, least = (jnp.arcsinh((x - centre) / scale) for x in (y, y if start is None else start))
+    least = jnp.minimum(-_TAIL, at_y) if start is None else least
 
     def side(end: Array, u: Array) -> tuple[Array, Array]:
         v = at_y + (end - at_y) * u
@@ -101,9 +110,19 @@ def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[A
 
     def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
         u, weight = node
-        below, width_below = side(jnp.minimum(-_TAIL, at_y), u)
+        below, width_below = side(least, u)
         above, width_above = side(jnp.maximum(_TAIL, at_y), u)
         return total + weight * (width_below * below**2 + width_above * (1.0 - above) ** 2), None
 
     nodes = jnp.asarray(0.5 * (1.0 + _NODES), y.dtype), jnp.asarray(0.5 * _WEIGHTS, y.dtype)  # on [0, 1]
     return jax.lax.scan(add, jnp.zeros_like(y), nodes)[0]
+
+
+def tails(cdf: Cdf, y: Float[Array, " N"], threshold: Float[Array, ""], arrays: dict[str, Array]) -> dict[str, Array]:
+    """What scores of the part above a threshold need: `above`, 1 for such a target; `log_below`, log P(target ≤
+    threshold), at least the logarithm of the smallest number; and `tail_crps`, the score's integral from the threshold
+    on (Gneiting and Ranjan 2011).  `arrays` has the 95 % interval."""
+    start = jnp.full_like(y, threshold)
+    log_below = jnp.log(jnp.maximum(cdf(start), float(np.finfo(y.dtype).tiny)))
+    score = crps(cdf, jnp.maximum(y, start), arrays["low95"], arrays["high95"], start)
+    return {"above": (y > start).astype(y.dtype), "log_below": log_below, "tail_crps": score}

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import CategoricalPredictive, Predictive
+from gpbench.scored import ENDS
 
 
 class Recalibration(eqx.Module):
@@ -63,7 +64,7 @@ class RescaledPredictive(Predictive):
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
         arrays = self._after(self.original.arrays(self._before(y)))
-        ends = {name: arrays["mean"] + self.factor * (arrays[name] - arrays["mean"]) for name in ("low95", "high95")}
+        ends = {name: arrays["mean"] + self.factor * (arrays[name] - arrays["mean"]) for name in ENDS}
         return arrays | ends | {"crps": self.factor * arrays["crps"]}
 
     def _before(self, y: Float[Array, " N"]) -> Float[Array, " N"]:

@@ -17,6 +17,7 @@ from gpbench.core.predictive.mixture import MixturePredictive
 from gpbench.core.predictive.recalibrated import ConformalPredictive, RescaledPredictive
 from gpbench.core.quadrature import gauss_hermite
 from gpbench.errors import ConfigError, require
+from gpbench.scored import ENDS
 
 SHIFTS = {"log": 0.0, "log1p": 1.0}  # transforms log(y + shift); yeo_johnson is the other one
 _HERMITE = 32  # nodes of moments; near the kink of Yeo and Johnson's map exact to 1e-4, or 1e-3 with targets of 1,000
@@ -115,9 +116,9 @@ class WarpedPredictive(Predictive):
         return {"log_prob": arrays["log_prob"] + self.warp.log_slope(y), "cdf": arrays["cdf"]} | self.summary()
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`pointwise`, the interval h⁻¹ of that of z, and the score ∫ (F(z) - 1{z ≥ h(y)})² dh⁻¹(z), each (N,)."""
+        """`pointwise`, the intervals h⁻¹ of those of z, and the score ∫ (F(z) - 1{z ≥ h(y)})² dh⁻¹(z), each (N,)."""
         inner = self.latent.arrays(z := self.warp.forward(y))
-        ends = {name: self.warp.inverse(inner[name]) for name in ("low95", "high95")}
+        ends = {name: self.warp.inverse(inner[name]) for name in ENDS}
         return self.pointwise(y) | {"crps": self._score(z)} | ends
 
     def _score(self, z: Float[Array, " N"]) -> Float[Array, " N"]:
