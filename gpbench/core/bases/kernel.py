@@ -97,33 +97,35 @@ def product(
 
 
 def gram_product(kernel: Kernel, X: Float[Array, "N D"], A: Float[Array, "N C"]) -> Float[Array, "N C"]:
-    """The product k(X, X) A, each block above the diagonal computed once for both of its places.  It takes six tenths
-    of the time of `product`."""
+    """The product k(X, X) A, each block above the diagonal computed once for both of its places.  Products of the lower
+    ones are summed as rows: XLA multiplies by a transposed block at a third of the rate in float32."""
     size = min(PRODUCT_ROWS, len(X))
     blocks = -(-len(X) // size)
     # Rows that fill up the last block have weights of 0, and their products are cut off.
     fill = [(0, blocks * size - len(X)), (0, 0)]
     padded, factor = jnp.pad(X, fill, mode="edge"), jnp.pad(A, fill)
 
-    def section(array: Array, block: Any) -> Array:
-        return jax.lax.dynamic_slice_in_dim(array, block * size, size)
+    def section(array: Array, block: Any, axis: int = 0) -> Array:
+        return jax.lax.dynamic_slice_in_dim(array, block * size, size, axis)
 
-    def add(array: Array, block: Any, value: Array) -> Array:
-        return jax.lax.dynamic_update_slice_in_dim(array, section(array, block) + value, block * size, 0)
+    def add(array: Array, block: Any, value: Array, axis: int) -> Array:
+        return jax.lax.dynamic_update_slice_in_dim(array, section(array, block, axis) + value, block * size, axis)
 
-    def row(i: Any, total: Array) -> Array:
+    def row(i: Any, totals: tuple[Array, Array]) -> tuple[Array, Array]:
+        upper, lower = totals
         x, a = section(padded, i), section(factor, i)
 
         def column(j: Any, sums: tuple[Array, Array]) -> tuple[Array, Array]:
-            total, own = sums
+            lower, own = sums
             K = kernel.cross(x, section(padded, j))
-            return add(total, j, (a.T @ K).T), own + K @ section(factor, j)
+            return add(lower, j, a.T @ K, 1), own + K @ section(factor, j)
 
-        total, own = jax.lax.fori_loop(i + 1, blocks, column, (total, kernel.cross(x, x) @ a))
-        return add(total, i, own)
+        lower, own = jax.lax.fori_loop(i + 1, blocks, column, (lower, kernel.cross(x, x) @ a))
+        return add(upper, i, own, 0), lower
 
-    total: Array = jax.lax.fori_loop(0, blocks, row, jnp.zeros_like(factor))
-    return total[: len(X)]
+    upper, lower = jax.lax.fori_loop(0, blocks, row, (jnp.zeros_like(factor), jnp.zeros_like(factor.T)))
+    total: Array = (upper + lower.T)[: len(X)]
+    return total
 
 
 def in_blocks(function: Callable[[Float[Array, "B D"]], Any], X: Float[Array, "N D"]) -> Any:
