@@ -12,6 +12,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from gpbench.version import other_program
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "gpbench"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -66,6 +68,14 @@ def test_the_wheel_holds_every_file_of_the_package_and_of_conf(tmp_path, monkeyp
     expected = {name for name in ours | conf | shipped if "__pycache__" not in name}
     assert "gpbench/py.typed" in expected
     assert {name for name in wheel.namelist() if name.startswith("gpbench/")} == expected
+
+
+def test_the_other_program_of_our_name_is_noticed_where_its_files_are_among_ours(tmp_path):
+    assert PROJECT["name"] == "scalable-gp-bench" and other_program(tmp_path) == ""
+    (tmp_path / "scalable_gp_bench-0.1.0.dist-info").mkdir()
+    assert other_program(tmp_path) == ""
+    (tmp_path / "gpbench-1.2.2.dist-info").mkdir()
+    assert other_program(tmp_path).startswith("gpbench-1.2.2, another program")
 
 
 def test_the_pins_of_jax_and_the_pythons_of_the_workflow_are_the_oldest_and_newest_that_are_allowed():

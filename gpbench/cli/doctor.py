@@ -11,6 +11,7 @@ from gpbench.analysis import printing
 from gpbench.cli.output import Answer
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
+from gpbench.version import other_program
 
 _HEADER = ("what", "state", "value", "mend")  # names of the fields of a finding
 
@@ -57,6 +58,8 @@ def _installation() -> Iterator[Finding]:
     yield Finding("versions", "ok", ", ".join(f"{name} {version}" for name, version in versions.items() if version))
     if missing := [name for name, version in versions.items() if version is None]:
         yield Finding("packages", "broken", f"{', '.join(missing)} not installed", "install gpbench again")
+    if fault := other_program():
+        yield Finding("name", "broken", *fault.split(": "))
     if facts["dirty"]:
         yield Finding("commit", "note", f"{facts['commit']}, with changes", "commit them, or records are marked dirty")
     else:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from gpbench.cli.parser import Parser, Verb
 from gpbench.errors import ConfigError, exit_error, require_known
+from gpbench.version import __version__
 
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
@@ -95,8 +96,6 @@ def split_words(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = VERBS) -> int:
     """Prints the help that lists all verbs, or the actions of one, or the version."""
-    from gpbench.version import __version__
-
     parser = Parser(
         f"gpbench {verb}".rstrip(),
         description="" if verb else "Scalable Gaussian-process methods beside the numbers their papers published.",
