@@ -5,17 +5,18 @@ checkpoint, and it is submitted again.  Slurm is asked by squeue, because sacct 
 
 import contextlib
 import dataclasses
+import functools
 import io
 import json
 import math
 import os
 import pickle
+import re
 import secrets
 import shutil
 import signal
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,11 +25,13 @@ from typing import Any
 from gpbench import paths
 from gpbench.errors import ConfigError, StorageError, require
 from gpbench.records.plan import RunPlan
+from gpbench.schema import is_whole
 from gpbench.sweep.job import Job, Outcome
 from gpbench.sweep.local import Child
 
 _ASK_S = 5.0  # seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one
 _SHARED = ("timeout_min", "gpus_per_node", "cpus_per_task", "mem_gb")
+_LARGEST_ARRAY = 1001  # Slurm's own MaxArraySize, for one that does not say what it has
 _OF_SLURM = ("partition", "account", "array_parallelism", "setup")
 
 
@@ -43,12 +46,16 @@ class Cluster:
         except ImportError as error:
             install = "pip install -c constraints.txt -e '.[cluster]' in the checkout"
             raise ConfigError(f"hydra/launcher={kind} needs submitit: {install}") from error
-        fault = "hydra/launcher=slurm: no sbatch, squeue and scancel here"
+        fault = "hydra/launcher=slurm: no sbatch, squeue, scancel and scontrol here"
         mend = "start the sweep where Slurm's commands are, or leave it out to use this machine"
-        is_there = kind != "slurm" or all(map(shutil.which, ("sbatch", "squeue", "scancel")))
+        is_there = kind != "slurm" or all(map(shutil.which, ("sbatch", "squeue", "scancel", "scontrol")))
         require(is_there, f"{fault}; {mend}", ConfigError)
-        self.flags, self.resubmit = flags, settings["resubmit"]
-        self.at_a_time = run["jobs"] if kind == "local" else sys.maxsize
+        self.flags, self.resubmit, self.pack = flags, settings["resubmit"], settings["pack"]
+        fault = f"hydra.launcher.pack={self.pack}: name a whole number from 1, the jobs of a task"
+        require(is_whole(self.pack) and self.pack >= 1, fault, ConfigError)
+        tasks = run["jobs"] if kind == "local" else _largest_array()
+        self.at_a_time = tasks * self.pack
+        self.least = self.pack if kind == "local" else max(1, tasks // 4) * self.pack
         self.queue = _Slurm() if kind == "slurm" else _Local()
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         self.folder = Path(run["results"] or paths.results_dir()).resolve() / "sweeps" / name
@@ -71,19 +78,19 @@ class Cluster:
 
         # The time limit is the sweep's, which cancels the jobs then; nobody knows when Slurm starts them.
         unlimited = [job.limited(None) for job in jobs]
+        work = [([*self.flags, *job.overrides], job.plan) for job in unlimited]
+        packs = [work[start : start + self.pack] for start in range(0, len(work), self.pack)]
         try:
             # submitit prints what it raises, too
             with contextlib.redirect_stderr(io.StringIO()), self.executor.batch():
-                submitted = [
-                    self.executor.submit(_run_child, [*self.flags, *job.overrides], job.plan) for job in unlimited
-                ]
+                tasks = [_Task(self.executor.submit(_run_children, pack), self.queue) for pack in packs]
         except FailedJobError as error:
             raise ConfigError(f"Slurm does not take the jobs: {' '.join(str(error).split())}") from error
-        return [_Submitted(job.overrides, handle, self.queue) for job, handle in zip(jobs, submitted)]
+        return [_Submitted(job.overrides, tasks[i // self.pack], i % self.pack) for i, job in enumerate(jobs)]
 
     def cancel(self, running: Sequence["_Submitted"]) -> None:
         """Take back what waits, and let what runs stop at a checkpoint."""
-        self.queue.cancel([submitted.job.job_id for submitted in running])
+        self.queue.cancel([*{submitted.task.job.job_id for submitted in running}])
 
     def close(self) -> None:
         """Remove the folder of the sweep if it has no log left to tell of a failure."""
@@ -93,50 +100,87 @@ class Cluster:
                 self.folder.parent.rmdir()
 
 
-def _run_child(words: list[str], plan: RunPlan) -> str:
-    """The outcome in JSON of `gpbench run --json WORDS`, with the signals passed on: the work of a submitted job."""
-    child = Child([], words, {}, plan=plan)
-    for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
-        signal.signal(number, lambda *_: child.terminate())
-    return json.dumps(dataclasses.asdict(child.outcome()))
+def _run_children(pack: Sequence[tuple[list[str], RunPlan]]) -> str:
+    """The outcomes in JSON of one `gpbench run --json WORDS` after another, with the signals passed on: the work of a
+    submitted task.  After a signal no other job begins."""
+    outcomes, signalled = list[Mapping[str, Any]](), list[int]()
+    for words, plan in pack:
+        if signalled:
+            outcomes.append(dataclasses.asdict(Outcome([], "stopped", "not started")))
+            continue
+        child = Child([], words, {}, plan=plan)
+
+        def stop(number: int, _: Any, child: Child = child) -> None:
+            signalled.append(number)
+            child.terminate()
+
+        for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
+            signal.signal(number, stop)
+        outcomes.append(dataclasses.asdict(child.outcome()))
+    return json.dumps(outcomes)
 
 
-class _Submitted:
-    """A submitted job.  Its `last_line` says how it stands in the queue."""
+class _Task:
+    """A submitted task, which runs one job or more.  Its `line` says how it stands in the queue."""
 
-    def __init__(self, overrides: list[str], job: Any, queue: "_Slurm | _Local"):
-        self.overrides, self.job, self.queue = overrides, job, queue
-        self.last_line = "submitted"
-        self._since = time.monotonic()
+    def __init__(self, job: Any, queue: "_Slurm | _Local"):
+        self.job, self.queue, self.line = job, queue, "submitted"
+        self.since = time.monotonic()
+        self._read = False
 
     def ended(self) -> bool:
-        if self.job.paths.result_pickle.exists():
+        if self._read or self.job.paths.result_pickle.exists():
             return True
-        state = self.queue.state(self.job, self._since)
-        self.last_line = (state or "ended").lower()
+        state = self.queue.state(self.job, self.since)
+        self.line = (state or "ended").lower()
         return state is None
 
-    def outcome(self, stopping: bool) -> Outcome:
-        """Its outcome; the files of one that went well are deleted."""
-        seconds, id, path = time.monotonic() - self._since, self.job.job_id, self.job.paths.result_pickle
-        log = self.job.paths.stderr
-        failed = lambda text: Outcome(self.overrides, "failed", text, seconds)
+    @functools.cached_property
+    def results(self) -> list[dict[str, Any]] | str | None:
+        """The outcomes of its jobs, or why all failed; None without a result.  Its files are deleted if none failed."""
+        id, path, log = self.job.job_id, self.job.paths.result_pickle, self.job.paths.stderr
+        self._read = True
         if not path.exists():
-            if stopping:
-                return Outcome(self.overrides, "stopped", "cancelled", seconds)
-            return failed(f"job {id} ended without a result (killed, or out of memory or time?); its log is {log}")
+            return None
         try:
             status, result = read_result(path)
             if status == "error":
-                reason = result.strip().rpartition("\n")[2]
-                return failed(f"{reason}; the log of job {id} is {log}")
-            outcome = Outcome(**{**json.loads(result), "overrides": self.overrides})
-        except (TypeError, ValueError) as error:
-            return failed(f"the result of job {id} cannot be read ({error}); its log is {log}")
-        if outcome.status != "failed":
-            for file in path.parent.glob(f"{id}_*"):
-                file.unlink(missing_ok=True)
-        return outcome
+                return f"{result.strip().splitlines()[-1]}; the log of job {id} is {log}"
+            outcomes = [dict(item) for item in json.loads(result)]
+            if all(item["status"] != "failed" for item in outcomes):
+                for file in path.parent.glob(f"{id}_*"):
+                    file.unlink(missing_ok=True)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            return f"the result of job {id} cannot be read ({error}); its log is {log}"
+        return outcomes
+
+
+class _Submitted:
+    """A job of a submitted task.  Its `last_line` says how that stands in the queue."""
+
+    def __init__(self, overrides: list[str], task: _Task, number: int):
+        self.overrides, self.task, self._number = overrides, task, number
+
+    @property
+    def last_line(self) -> str:
+        return self.task.line
+
+    def ended(self) -> bool:
+        return self.task.ended()
+
+    def outcome(self, stopping: bool) -> Outcome:
+        results, seconds = self.task.results, time.monotonic() - self.task.since
+        if results is None and stopping:
+            return Outcome(self.overrides, "stopped", "cancelled", seconds)
+        id, log = self.task.job.job_id, self.task.job.paths.stderr
+        gone = f"job {id} ended without a result (killed, or out of memory or time?); its log is {log}"
+        if not isinstance(results, list):
+            return Outcome(self.overrides, "failed", results or gone, seconds)
+        try:
+            return Outcome(**{**results[self._number], "overrides": self.overrides})
+        except (IndexError, TypeError) as error:
+            text = f"the result of job {id} cannot be read ({error}); its log is {log}"
+            return Outcome(self.overrides, "failed", text, seconds)
 
 
 class _Slurm:
@@ -193,6 +237,13 @@ class _Local:
             self.signalled_at[id] = time.monotonic()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(id), signal.SIGTERM)
+
+
+def _largest_array() -> int:
+    """The most tasks of an array that this cluster takes, by its own word."""
+    answer = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True)
+    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", answer.stdout, re.MULTILINE)
+    return int(found[1]) if found else _LARGEST_ARRAY
 
 
 def make_folder(folder: Path) -> None:

@@ -35,6 +35,7 @@ class Local:
 
     def __init__(self, flags: Sequence[str], run: Run, stop: StopRequest):
         self.flags, self.stop, self.at_a_time, self.forks = flags, stop, run["jobs"], Forks()
+        self.least = 1  # the fewest that are started at once where more wait
         self.gpus = _visible_gpus() if run["jobs"] > 1 and run["device"] != "cpu" else []
         self.shared = run["memory_fraction"] is None and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ
 
@@ -141,7 +142,8 @@ class Jobs:
             children = [child for _, child in self._running]
             if reason is None and (reason := self.stop.reason):
                 self._stop(reason, children)
-            if ready := self._ready(self.executor.at_a_time - len(children)):
+            room = self.executor.at_a_time - len(children)
+            if ready := self._ready(room if room >= min(self.executor.least, len(self._waiting)) else 0):
                 new = self.executor.start(ready, children)
                 self._running += zip(ready, new, strict=True)
             for job, child in [pair for pair in self._running if pair[1].ended()]:

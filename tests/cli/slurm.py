@@ -38,6 +38,7 @@ AccountingStorageType=accounting_storage/none
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 MpiDefault=none
 KillWait=10
+MaxArraySize=4
 ReturnToService=2
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=2000 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP

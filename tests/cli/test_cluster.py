@@ -58,6 +58,30 @@ def test_a_job_that_slurm_stops_before_its_time_limit_is_submitted_again_and_goe
     assert [line.split()[0] for line in log.read_text().splitlines()] == ["train", "train", "record"]
 
 
+@pytest.mark.parametrize("pack", [1, 2])
+def test_more_jobs_than_an_array_holds_go_as_room_comes_some_in_one_task(tmp_path, cluster, pack):
+    """Of at most four tasks, as the Slurm of these tests has it."""
+    words = ["seed=range(0,10)", f"hydra.launcher.pack={pack}"]
+    code, out, err = gpbench(tmp_path, *ON_SLURM, *words, **cluster)
+    assert (code, err) == (0, "") and out.endswith("10 jobs: 10 done\n")
+    assert len(Store(tmp_path / "results").ids()) == 10
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["runs"]
+
+
+def test_a_failed_job_of_a_task_leaves_the_others_their_outcomes_and_a_stop_begins_no_other(tmp_path, cluster):
+    words = ["method.fate=done,error,killed", "hydra.launcher.pack=3"]
+    code, out, _ = gpbench(tmp_path, *ON_SLURM, *words, **cluster)
+    assert code == 6 and "3 jobs: 1 done, 2 failed\n" in out
+    log = tmp_path / "log"
+    words = ["seed=0,1", "method.seconds=4", "hydra.launcher.pack=2", "hydra.launcher.resubmit=0"]
+    sweep = start(tmp_path, *ON_SLURM, *words, FAKE_LOG=str(log), **cluster)
+    wait_for(log.exists)
+    subprocess.run(["scancel", "--signal=TERM", "--name=gpbench"], env=cluster, check=True)
+    out, _ = sweep.communicate(timeout=60)
+    assert sweep.returncode == 75 and "2 jobs: 2 stopped\n" in out
+    assert [line.split()[0] for line in log.read_text().splitlines()] == ["train"]
+
+
 def test_ctrl_c_cancels_what_is_submitted_and_the_same_command_goes_on(tmp_path, cluster):
     words = [*ON_SLURM, "seed=0,1", "method.seconds=2", "hydra.launcher.array_parallelism=1"]
     log = tmp_path / "log"
@@ -120,7 +144,8 @@ def test_a_mistake_is_one_line(tmp_path):
         (["hydra/launcher=slum"], "hydra/launcher=slum: no such hydra/launcher; did you mean slurm"),
         (["hydra/launcher=local", "hydra.launcher.timeout_min=long"], 'hydra.launcher: Parameter "timeout_min"'),
         (["hydra/launcher=local", "hydra.launcher.partition=gpu"], "no key 'partition' in hydra.launcher"),
-        (["hydra/launcher=slurm"], "no sbatch, squeue and scancel here"),
+        (["hydra/launcher=local", "hydra.launcher.pack=0"], "name a whole number from 1, the jobs of a task"),
+        (["hydra/launcher=slurm"], "no sbatch, squeue, scancel and scontrol here"),
     ):
         without = {"PATH": "/nowhere"} if words == ["hydra/launcher=slurm"] else {}
         code, out, err = gpbench(tmp_path, *RUN, "-m", *words, **without)

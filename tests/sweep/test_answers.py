@@ -56,7 +56,7 @@ class Done(Lasting):
 
 def test_a_sweep_that_cannot_go_on_lets_its_jobs_write_their_checkpoints(tmp_path):
     class Executor:
-        parting, resubmit, at_a_time = "", 0, 2
+        parting, resubmit, at_a_time, least = "", 0, 2, 1
         start = staticmethod(lambda jobs, running: children)
         cancel = staticmethod(lambda running: [setattr(child, "left", 3) for child in running])
         close = staticmethod(lambda: closed.append(children[1].left))
