@@ -77,7 +77,7 @@ class IGP(AllRowsMethod, ExactStart):
     )
     samples: int = setting(64, "several", "Number of posterior samples, which are the probes of the gradient too.")
     frequencies: int = setting(2000, "count", "Number of random Fourier features of the prior's samples.")
-    rank: int = setting(100, "count", "Number of rows, the first ones, of the preconditioner.")
+    rank: int = setting(1000, "count", "Number of rows, the first ones, of the preconditioner.")
     iterations: int = setting(100, "count", "Most iterations of conjugate gradients in a step.")
     tolerance: float = setting(
         0.001, "positive", "Residual of the linear system relative to its right-hand side at which a solution ends."
