@@ -1,6 +1,6 @@
 """Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.  Text is parsed as
 text only and npz without pickle.  `gpbench.data_registry` names the readers, of which the last are of single data sets:
-flights (card `airline`), songs by their timbre (`song`) and molecules (`hcep`)."""
+flights (card `airline`), songs by their timbre (`year`) and molecules (`hcep`)."""
 
 import csv
 import io

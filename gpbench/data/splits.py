@@ -30,8 +30,8 @@ def split_numbers(card: Mapping, split: _Choice) -> list[int]:
 
 
 def _numbers(key: str, choice: _Choice, count: int, known: str) -> list[int]:
-    """The numbers of a choice.  Raises ConfigError, which says what is known: one is none below `count`."""
-    numbers = range(count) if choice == "all" else [choice] if isinstance(choice, int | str) else choice
+    """The numbers of a choice, all below `count`.  Raises ConfigError, which says what is known."""
+    numbers = [*range(count)] if choice == "all" else [choice] if isinstance(choice, int | str) else [*choice]
     reject((f"{key}={k}: {known}" for k in numbers if not (isinstance(k, int) and 0 <= k < count)), ConfigError)
     return [int(k) for k in numbers]
 
