@@ -36,7 +36,7 @@ BUDGETS = {
     ("base",): 2_635,
     ("core",): 6_269,
     ("methods",): 6_852,
-    ("data",): 5_086,
+    ("data",): 4_973,
     ("config",): 1_371,
     ("records", "experiments"): 2_840,
     ("train",): 2_505,

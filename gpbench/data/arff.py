@@ -97,8 +97,7 @@ def _attribute(text: str, unknown: dict[str, str]) -> _Attribute:
         case "date":
             form = _NAME.match(words[1])
             return _Attribute(name, _date_of(_text(form) if form else "yyyy-MM-dd'T'HH:mm:ss"))
-    fault = f"{name!r} is of type {kind[:20]!r}: must be numeric, nominal, string or date"
-    require(kind.startswith("{"), fault)
+    require(kind.startswith("{"), f"{name!r} is of type {kind[:20]!r}: must be numeric, nominal, string or date")
     levels = {_text(level): None for level in _until_brace(_LEVEL, kind)}
 
     def check(cell: str) -> str:
@@ -119,8 +118,7 @@ def _date_of(java: str) -> Callable[[str], str]:
     code = lambda match: match[1] if match[2] is None else _DATES.get(match[0]) or _DATES.get(match[2], "?")
     form = re.sub(r"'([^']*)'|([A-Za-z])\2*+", code, java)
     require("?" not in form, f"the format of dates {java[:40]!r} is unknown")
-    has_time = "%H" in form or "%I" in form
-    return lambda cell: datetime.strptime(cell, form).isoformat()[: None if has_time else 10]
+    return lambda cell: datetime.strptime(cell, form).isoformat()[: None if "%H" in form or "%I" in form else 10]
 
 
 def _until_brace(pattern: re.Pattern[str], text: str, start: int = 1) -> Iterator[re.Match[str]]:

@@ -3,17 +3,16 @@
 import json
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from gpbench import pages
 from gpbench.data import archives
 from gpbench.data.lines import Cells, of_rows, text_of
 from gpbench.errors import listed, require
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _MAGIC = 8  # bytes before the messages of a Feather file
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")  # types of texts
@@ -28,8 +27,6 @@ def parquet(content: bytes, skip: int | Sequence[int]) -> Cells:
 @archives.parsing("a readable Parquet file")
 def check_parquet(content: bytes) -> int:
     """The rows of a Parquet file.  Raises DataError for columns without numbers or texts, and for more than memory."""
-    import pyarrow.compute as pc
-
     table, needed, notes = _parquet(content)
     require(not notes, f"columns {''.join(notes)}")
     for chunk in (chunk for column in table.columns for chunk in column.chunks if _is_text(column.type)):
@@ -38,15 +35,12 @@ def check_parquet(content: bytes) -> int:
     return int(table.num_rows)
 
 
-def _is_text(kind: "pa.DataType") -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     return str(getattr(kind, "value_type", kind)) in _TEXTS
 
 
-def _parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
+def _parquet(content: bytes) -> tuple[pa.Table, int, tuple[str, ...]]:
     """The columns of numbers and texts, the memory that they need without their texts, and what is said of others."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     source = pa.BufferReader(content)
     facts = pq.read_metadata(source)
     flat, notes = _flat(schema := facts.schema.to_arrow_schema())
@@ -62,8 +56,6 @@ def _parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
 @archives.parsing("a readable Feather file")
 def feather(content: bytes, skip: int | Sequence[int]) -> Cells:
     """Reads a Feather file, as `parquet` does: as a stream, so that no message is read but those that are counted."""
-    import pyarrow as pa
-
     messages = pa.py_buffer(content)[_MAGIC:]
     flat, notes = _flat(pa.ipc.open_stream(messages).schema)
     sizes = [_sizes(message) for message in pa.ipc.MessageReader.open_stream(messages)]
@@ -74,10 +66,8 @@ def feather(content: bytes, skip: int | Sequence[int]) -> Cells:
     return _cells(content, table, needed, notes, skip)
 
 
-def _flat(schema: "pa.Schema") -> tuple[list[int], tuple[str, ...]]:
+def _flat(schema: pa.Schema) -> tuple[list[int], tuple[str, ...]]:
     """The numbers of the columns of which a cell is a number or a text, and what is said of the others."""
-    import pyarrow as pa
-
     kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
     is_flat = [
         not (pa.types.is_nested(kind) or pa.types.is_run_end_encoded(kind) or isinstance(kind, pa.BaseExtensionType))
@@ -96,7 +86,7 @@ def _require(content: bytes, rows: int, columns: int, unpacked: int) -> int:
     return needed
 
 
-def _sizes(message: "pa.ipc.Message") -> tuple[int, int]:
+def _sizes(message: pa.ipc.Message) -> tuple[int, int]:
     """The rows of a message of Arrow's, and the bytes that its buffers unpack to."""
     if message.type not in ("dictionary", "record batch"):
         return 0, 0
@@ -124,10 +114,8 @@ def _sizes(message: "pa.ipc.Message") -> tuple[int, int]:
     return (rows, size) if is_batch else (0, size + archives.TEXT * rows)
 
 
-def _cells(content: bytes, table: "pa.Table", needed: int, notes: tuple[str, ...], skip: int | Sequence[int]) -> Cells:
+def _cells(content: bytes, table: pa.Table, needed: int, notes: tuple[str, ...], skip: int | Sequence[int]) -> Cells:
     """Header and rows, and the columns that pandas says are the index."""
-    import pyarrow as pa
-
     columns: list[list[str]] = [[] for _ in table.columns]
     for cells, column in zip(columns, table.columns):
         for chunk in column.chunks:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from gpbench.data.dataset import Raw
 from gpbench.data.robots import kuka_sim
-from gpbench.errors import ConfigError, nearest, require
+from gpbench.errors import ConfigError, require, require_known
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -36,16 +36,15 @@ def rows(options: Mapping) -> Raw:
     try:
         table = np.array([list(column) for column in columns.values()], dtype=float)
     except (TypeError, ValueError):
-        form = "lists of numbers, all of one length"
-        raise ConfigError(f"the rows source: its inputs and target must be {form}") from None
+        fault = "the rows source: its inputs and target must be lists of numbers, all of one length"
+        raise ConfigError(fault) from None
     return Raw(table[:-1].T, table[-1], tuple(map(str, options["inputs"])))
 
 
 def generated(options: Mapping) -> Raw:
     """Generates the rows of a data set.  Raises ConfigError: an unknown generator, or more rows than it may make."""
     name, count = options["generator"], options["rows"]
-    if name not in _GENERATORS:
-        raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
+    require_known(name, _GENERATORS, f"unknown generator {name!r}:")
     most = f"rows={count}: {name} makes at most {_LARGEST:,} rows"
     require(name not in _LARGE or count <= _LARGEST, most, ConfigError)
     raw = _GENERATORS[name](np.random.default_rng(options["seed"]), count)
@@ -145,8 +144,7 @@ def move(state: Float[np.ndarray, "N 2"], push: float) -> Float[np.ndarray, "N 2
 
 def grid(side: int) -> Float[np.ndarray, "nodes 2"]:
     """The states of a regular grid, bounds included: row by row of equal position."""
-    axes = np.linspace(LOWER, UPPER, side, axis=1)
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    return np.stack(np.meshgrid(*np.linspace(LOWER, UPPER, side, axis=1), indexing="ij"), axis=-1).reshape(-1, 2)
 
 
 def interpolation(state: Float[np.ndarray, "N 2"], side: int) -> "sparse.csr_array":

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpbench import paths, plugins, yamls
 from gpbench.config.cards import check, check_file, resolved
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 
 
 def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
@@ -26,8 +26,7 @@ def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:
 def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     """Reads the card of a data set.  Raises ConfigError: an unknown name, or a file that is no card."""
     files = _files(config_dirs)
-    if name not in files:
-        raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
+    require_known(name, files, f"unknown data set {name!r}:")
     return _read(files[name], config_dirs)
 
 

@@ -8,12 +8,12 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.data import archives, arff, arrow, excel
+from gpbench.data import archives, arff, excel
 from gpbench.data.faults import SpellingError
 from gpbench.data.lines import Cells, delimited
 from gpbench.errors import DataError, require
 
-_ZIP, _COLUMNAR = b"PK\x03\x04", {b"PAR1": arrow.parquet, b"ARROW1": arrow.feather}
+_ZIP, _PARQUET, _FEATHER = b"PK\x03\x04", b"PAR1", b"ARROW1"
 _OTHERS = {
     b"FEA1": ("a Feather file of version 1: write it again with a newer package", ""),
     b"\xff\xff\xff\xff": ("a stream of Arrow: write a Feather file", ""),
@@ -41,8 +41,10 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     skip, delimiter = options.get("skip", 0), options.get("delimiter", ",")
     if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
         raise SpellingError(*other)
-    for reader in (reader for start, reader in _COLUMNAR.items() if content.startswith(start)):
-        return reader(content, skip)
+    if content.startswith((_PARQUET, _FEATHER)):
+        from gpbench.data import arrow  # which takes long to import
+
+        return (arrow.parquet if content.startswith(_PARQUET) else arrow.feather)(content, skip)
     unpacked = archives.decompress(content)
     if content.startswith(_ZIP):
         with archives.parsing("a readable Excel file or zip archive"):
@@ -120,8 +122,7 @@ DECIMAL_POINT = Numbers()
 
 def _decoded(content: bytes, encoding: str | None) -> str:
     """The text of a file.  Raises DataError that names the first byte of another encoding, and its line."""
-    marked = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
-    encoding = marked or encoding or "utf-8"
+    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None) or encoding or "utf-8"
     try:
         if encoding == "utf-8" and 2 * content.count(b"\0", 0, 1000) >= max(1, len(content[:1000]) - 1):
             raise UnicodeError

@@ -11,7 +11,7 @@ from gpbench.data import splits
 from gpbench.data.dataset import Dataset
 from gpbench.data.encoding import fit_filler
 from gpbench.data.faults import Finding
-from gpbench.data.findings import count_classes, find, span
+from gpbench.data.findings import count_classes, find, span, targets_of
 from gpbench.errors import listed
 
 _MOST = 30  # largest number of inputs that have a line each
@@ -55,15 +55,13 @@ class Report(NamedTuple):
 
 def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used."""
-    outputs = dataset.y.reshape(len(dataset.y), -1)
     filler = fit_filler(dataset, dataset.X)
     dataset = replace(dataset, X=filler(dataset.X)) if filler else dataset
     number, n = splits.count(card), len(dataset.y)
     count = max(1, min(number, _SPLITS, _ROWS // n))
     parts = [splits.indices(card, dataset, k) for k in range(count)]
     every = -(-dataset.X.size // _CELLS)
-    some = f"the findings are those of {-(-n // every):,} rows, every {every}th"
-    notes = [Finding(some)] if every > 1 else []
+    notes = [Finding(f"the findings are those of {-(-n // every):,} rows, every {every}th")] if every > 1 else []
     checked = f" (the first {count} are checked)" if number > count else ""
     with np.errstate(all="ignore"):  # of numbers near the largest
         findings = find(card, *_some(dataset, parts, every))
@@ -72,8 +70,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         dataset.task,
         len(dataset.y),
         dataset.account,
-        _columns(dataset.columns, dataset.X),
-        () if dataset.classes else _columns(dataset.outputs or (dataset.target,), outputs),
+        [*map(_column, dataset.columns, dataset.X.T)],
+        [] if dataset.classes else [_column(name, values) for name, values in targets_of(dataset)],
         listed(dataset.outputs or [dataset.target]),
         count_classes(dataset),
         None if dataset.groups is None else int(dataset.groups.max()) + 1,
@@ -92,16 +90,13 @@ def _some(dataset: Dataset, parts: list, every: int) -> tuple[Dataset, list]:
     return replace(dataset, X=np.asfortranarray(dataset.X[::every]), y=dataset.y[::every], groups=groups), parts
 
 
-def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Column]:
-    columns = []
-    for name, values in zip(names, table.T):
-        values = values[~np.isnan(values)]
-        low, high = float(values.min()), float(values.max())
-        kind = "whole numbers" if (values == np.rint(values)).all() else "numbers"
-        if ((values == low) | (values == high)).all():
-            kind = "constant" if low == high else "two values"
-        columns.append(Column(name, kind, low, high))
-    return columns
+def _column(name: str, values: Float[np.ndarray, " N"]) -> Column:
+    values = values[~np.isnan(values)]
+    low, high = float(values.min()), float(values.max())
+    kind = "whole numbers" if (values == np.rint(values)).all() else "numbers"
+    if ((values == low) | (values == high)).all():
+        kind = "constant" if low == high else "two values"
+    return Column(name, kind, low, high)
 
 
 def _lines(report: Report) -> Iterator[tuple[str, str]]:

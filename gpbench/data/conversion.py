@@ -24,9 +24,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     X, target = raw.X.astype("<f8"), raw.target
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
-    outputs: tuple[str, ...] = ()
-    if target.ndim == 2:
-        outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
+    labels_of_outputs = card.get("output_names") or raw.outputs
+    outputs = _names(name, "outputs", target.shape[1], labels_of_outputs, "y") if target.ndim == 2 else ()
     target_names = outputs or raw.outputs or ("target",)
     codes = labels or card.get("labels") or {}
     values = _values_of(task, target, raw.numbers, codes)
@@ -135,8 +134,7 @@ def _names(name: str, noun: str, count: int, labels: Sequence, letter: str) -> t
     names = tuple(map(str, labels or (f"{letter}{i + 1}" for i in range(count))))
     of_card = f"{len(names)} {noun.replace('inputs', 'columns')}"
     require(len(names) == count, f"{name}: {count} {noun}, but its card names {of_card}")
-    listing = ", ".join(names[:20])
-    require(len({*names}) == count, f"{name}: two {noun} have the same name; names are {listing}")
+    require(len({*names}) == count, f"{name}: two {noun} have the same name; names are {', '.join(names[:20])}")
     return names
 
 

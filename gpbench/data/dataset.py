@@ -50,14 +50,12 @@ class Dataset:
     name: str  # that of the data card
     task: str  # "regression", "count", "binary" or "multiclass"
     X: Float[np.ndarray, "N D"]  # inputs
-    # float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units; (N, O) for O > 1 outputs, NaN where a row lacks
-    # some of them
+    # float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units; (N, O) for O > 1 outputs, NaN where one lacks
     y: Float[np.ndarray, " N *O"]
     columns: tuple[str, ...]  # names of the inputs, () where there are none
     classes: tuple[str, ...]  # original labels in the order of their codes, those of one code joined by "/"; else ()
     checksum: str  # sha256 of the arrays
-    # index arrays that came with the data: `yang` (N,), the fold of each row; `raetsch_train` and `raetsch_test`
-    # (realisations, rows); `fixed` (N, splits), the part of each row
+    # index arrays: `yang` (N,), folds; `raetsch_train`, `raetsch_test` (realisations, rows); `fixed` (N, splits), parts
     folds: Mapping[str, np.ndarray] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()  # names of the outputs, () for a single one
     groups: Int[np.ndarray, " N"] | None = None  # numbers 0 to G-1 of the groups of rows, such as trajectories

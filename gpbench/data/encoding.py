@@ -4,18 +4,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from gpbench import limits
 from gpbench.data.cells import DECIMAL_POINT, Numbers, number
+from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError, fault, reject
+from gpbench.data.store import warn
 from gpbench.errors import DataError, nearest, require
-
-if TYPE_CHECKING:
-    from gpbench.data.dataset import Dataset
 
 ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
@@ -60,7 +59,7 @@ def in_order(labels: Iterable[str]) -> list[str]:
         return alphabetical
 
 
-def kind_of(spec: Any) -> str:
+def _kind_of(spec: Any) -> str:
     """The kind of an entry of `encode`, which is a kind, or a mapping from it to levels."""
     return next(iter(spec)) if isinstance(spec, Mapping) else spec
 
@@ -73,7 +72,7 @@ def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]])
 
 def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
     """The levels of a column: the card's, or all that it has, in numerical or alphabetical order."""
-    kind = kind_of(spec)
+    kind = _kind_of(spec)
     labels, levels = labels_and_keys(cells, spec[kind] if isinstance(spec, Mapping) else (), numbers)
     labels = [label for label in labels if label]
     levels = levels or in_order({*labels})
@@ -93,31 +92,34 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
     return tuple(levels)
 
 
-def encoded(
-    cells: Sequence[str], spec: Any, levels: Sequence[str], numbers: Numbers
-) -> tuple[list[Float[np.ndarray, " N"]], list[str]]:
-    """The inputs that a column becomes, NaN where a cell is missing, and the texts that are none of the levels."""
+def _encoded(cells: Sequence[str], name: str, spec: Any, levels: Sequence[str], numbers: Numbers) -> list[np.ndarray]:
+    """The inputs that a column becomes, NaN where a cell is missing; a text of new rows may be none of the levels."""
     labels, _ = labels_and_keys(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}
     codes = np.array([code.get(label, -1.0) for label in labels])
+    is_ordinal = _kind_of(spec) == ORDINAL
+    if unseen := [label for label, k in zip(labels, codes) if k < 0 and label]:
+        which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
+        require(not is_ordinal, which)
+        warn(f"{which}: its inputs are 0 there (rows: {len(unseen)})")
+    if is_ordinal:
+        return [np.where(codes < 0, np.nan, codes)]
     missing = np.array([not label for label in labels])
-    unseen = [label for label, k in zip(labels, codes) if k < 0 and label]
-    if kind_of(spec) == ORDINAL:
-        return [np.where(codes < 0, np.nan, codes)], unseen
-    return [np.where(missing, np.nan, codes == i) for i in range(len(levels))], unseen
+    return [np.where(missing, np.nan, codes == i) for i in range(len(levels))]
 
 
 def inputs_of(
-    columns: Mapping[str, Sequence[str]], numbers: Numbers, specs: Mapping[str, Any], codes: Mapping[str, Mapping]
-) -> tuple[list[Float[np.ndarray, " N"]], list[str], dict[str, tuple[str, ...]]]:
-    """The inputs that columns become, their names, and the levels of encoded columns."""
-    levels = {name: _levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
+    columns: Mapping[str, list[str]], numbers: Numbers, specs: Mapping, codes: Mapping, levels: Mapping | None = None
+) -> tuple[list[Float[np.ndarray, " N"]], list[str], Mapping[str, tuple[str, ...]]]:
+    """The inputs that columns become, their names, and the levels of encoded columns, by default those of the card."""
+    encodes = [name for name in columns if name in specs]
+    levels = levels or {name: _levels_of(columns[name], name, specs[name], numbers) for name in encodes}
     inputs: list[Float[np.ndarray, " N"]] = []
     names: list[str] = []
     for name, cells in columns.items():
         if name in specs:
-            inputs += encoded(cells, specs[name], levels[name], numbers)[0]
-            names += [f"{name}={level}" for level in levels[name]] if kind_of(specs[name]) == ONEHOT else [name]
+            inputs += _encoded(cells, name, specs[name], levels[name], numbers)
+            names += [f"{name}={level}" for level in levels[name]] if _kind_of(specs[name]) == ONEHOT else [name]
         else:
             inputs.append(parsed(cells, name, numbers, codes.get(name)))
             names.append(name)
@@ -165,7 +167,7 @@ class Filler:
         return int((X[:, self.absent] == 1.0).any(axis=1).sum())
 
 
-def fit_filler(dataset: "Dataset", X: Float[np.ndarray, "n D"]) -> Filler | None:
+def fit_filler(dataset: Dataset, X: Float[np.ndarray, "n D"]) -> Filler | None:
     """Fits a filler to training rows; None for a data set that needs none."""
     if not dataset.impute and not dataset.levels:
         return None

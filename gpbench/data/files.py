@@ -182,8 +182,7 @@ def _answered(address: _Address, timeout: float = 20.0) -> _Address:
             return address._replace(problem=f"the server answers {response.status_code}")
         facts = response.headers
         whole = facts.get("Content-Range", "").rpartition("/")[2] or facts.get("Content-Length", "")
-        is_plain = facts.get("Content-Encoding", "identity") == "identity"
-        size = int(whole) if whole.isdigit() and is_plain else None
+        size = int(whole) if whole.isdigit() and facts.get("Content-Encoding", "identity") == "identity" else None
         compared = bool(address.checksum) and size is not None and size <= _SMALL
         redirect = response.url if response.url != url else None
         answer = address._replace(bytes=size, redirect=redirect, checksum_compared=compared)

@@ -27,14 +27,13 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
         *_of_target(card, dataset),
         *_repeated(card, dataset, parts),
         *(_classes(card, dataset, parts) if dataset.classes else _values(dataset)),
-        *_groups(dataset, parts),
+        *(_groups(dataset.groups, parts) if dataset.groups is not None else ()),
     ]
     if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
         return findings
     # nobody edits the cards that ship: only a split set can be chosen on the command line
-    sets = [re.match(r"splits: \{set: (\w+)\}", mend) for _, mend in findings]
-    mends = [f"dataset.splits.set={match[1]}" if match else "" for match in sets]
-    return [finding._replace(mend=mend) for finding, mend in zip(findings, mends)]
+    sets = ((text, re.match(r"splits: \{set: (\w+)\}", mend)) for text, mend in findings)
+    return [Finding(text, f"dataset.splits.set={match[1]}" if match else "") for text, match in sets]
 
 
 def count_classes(dataset: Dataset) -> dict[str, int]:
@@ -48,7 +47,7 @@ def _cells(dataset: Dataset) -> Iterator[Finding]:
     for reason in dataset.left_out:
         quoted = re.match("'(.+)' ", reason)
         yield Finding(f"{reason}: no input", f"keep: [{quoted[1]}]" if quoted else "name it in the file to keep it")
-    gaps = {name: int(np.isnan(column).sum()) for name, column in _targets(dataset)}
+    gaps = {name: int(np.isnan(column).sum()) for name, column in targets_of(dataset)}
     if any(gaps.values()):
         rows = listed([f"{name} {count}" for name, count in gaps.items() if count])
         yield Finding(f"rows that lack an output count for the others alone ({rows})")
@@ -56,7 +55,7 @@ def _cells(dataset: Dataset) -> Iterator[Finding]:
         cells = listed([f"{name} {count}" for name, count in missing.items()])
         remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
         yield Finding(f"{remedy} ({cells})")
-    for name, levels in {**dataset.levels, (dataset.target): dataset.classes}.items():
+    for name, levels in {**dataset.levels, dataset.target: dataset.classes}.items():
         for level in levels:
             if level.lower() in ("", *UNKNOWN):
                 yield Finding(f"{name!r} has the level {level!r}", f'missing: "{level}" if it marks missing cells')
@@ -64,16 +63,16 @@ def _cells(dataset: Dataset) -> Iterator[Finding]:
             text = f"{name!r} has {len(levels):,} levels in {len(dataset.y):,} rows, as labels of rows have"
             yield Finding(text, f"drop: [{name}]")
     # splits fail where they train, and diverge where they test
-    for name, column in [*zip(dataset.columns, dataset.X.T), *_targets(dataset)]:
+    for name, column in [*zip(dataset.columns, dataset.X.T), *targets_of(dataset)]:
         row = int(np.nanargmax(np.abs(column)))
         if abs(column[row]) > LARGEST:
             text = f"{name!r} has {column[row]:.3g} in row {row + 1}, whose square float64 cannot hold"
             yield Finding(text, "mend it in the file, or mark it as missing")
 
 
-def _targets(dataset: Dataset) -> Iterator[tuple[str, Float[np.ndarray, " N"]]]:
+def targets_of(dataset: Dataset) -> Iterable[tuple[str, Float[np.ndarray, " N"]]]:
     """The targets by name; NaN where a row lacks one of several."""
-    yield from zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T)
+    return zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T)
 
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
@@ -145,7 +144,7 @@ def _zeros(values: Float[np.ndarray, " N"]) -> int:
 def _of_target(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
     """Inputs that tell the target, and rows in its order."""
     tells = _separates if dataset.classes else _follows
-    for name, column in _targets(dataset):
+    for name, column in targets_of(dataset):
         known = ~np.isnan(column)
         X, column = (dataset.X, column) if known.all() else (dataset.X[known], column[known])
         if len(column) < 10:
@@ -171,8 +170,8 @@ def _follows(values: Float[np.ndarray, " N"], target: Float[np.ndarray, " N"]) -
     """Tests whether the correlation with the target, of numbers or of their ranks, is more than .999."""
     from scipy.stats import rankdata
 
-    pairs = ((values, target), rankdata((values, target), axis=1))
-    return any(abs(np.corrcoef(pair)[0, 1]) > 0.999 for pair in pairs)
+    pair = (values, target)
+    return any(abs(np.corrcoef(kind)[0, 1]) > 0.999 for kind in (pair, rankdata(pair, axis=1)))
 
 
 def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
@@ -221,7 +220,7 @@ def _classes(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterat
 
 
 def _values(dataset: Dataset) -> Iterator[Finding]:
-    for name, column in _targets(dataset):
+    for name, column in targets_of(dataset):
         different = len(np.unique(column[~np.isnan(column)]))
         if different == 1:
             yield Finding(f"{name!r} has one value: there is nothing to learn")
@@ -244,10 +243,7 @@ def _transforms(column: Float[np.ndarray, " N"]) -> str:
     return f"skewness {own:.2g}{log}; try protocol.targets=yeo_johnson{' and log' if log else ''}"
 
 
-def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
-    if dataset.groups is None:
-        return
-    groups = dataset.groups
+def _groups(groups: Int[np.ndarray, " N"], parts: _Parts) -> Iterator[Finding]:
     if len(groups) == int(groups.max()) + 1:
         yield Finding("every row is a group of its own")
     elif torn := sum(bool(np.isin(groups[test], groups[train]).any()) for train, test in parts):

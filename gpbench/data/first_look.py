@@ -5,14 +5,19 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from hashlib import md5, sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from gpbench import paths, yamls
+from gpbench.config.cards import reader
 from gpbench.config.words import read
-from gpbench.data import files, guesses
+from gpbench.data import cards, files, guesses
+from gpbench.data.conversion import from_raw
+from gpbench.data_registry import function_and_options
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
 
@@ -29,8 +34,7 @@ def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[
     of_word = {i: values for i, values in of_word.items() if any(map(_is_table, values))}
     if not of_word:
         return [*words], [*config_dirs]
-    targets = [_target(_unquoted(word[7:])) for word in words if word.startswith("target=")]
-    target = targets[-1] if targets else None
+    target = next((_target(_unquoted(word[7:])) for word in reversed(words) if word.startswith("target=")), None)
     offline = any(re.fullmatch(r"\+*data\.offline=true", word, re.IGNORECASE) for word in words)
     result, folders = [*words], [*config_dirs]
     for i, values in of_word.items():
@@ -107,11 +111,6 @@ def _write(
     card: Path, title: str, source: dict, content: bytes, target: Any, labels: Sequence[str] = (), facts: Mapping = {}
 ) -> None:
     """Writes a card and says so in a line."""
-    from gpbench.config.cards import reader
-    from gpbench.data import cards
-    from gpbench.data.conversion import from_raw
-    from gpbench.data_registry import function_and_options
-
     node: dict[str, Any] = {"name": card.stem, "task": "regression"}
     remedy = ""
     try:
@@ -150,9 +149,6 @@ def _write(
 
 def _openml(value: str, target: Any, offline: bool) -> Path:
     """The card of a data set of OpenML, in dataset/ of the current folder."""
-    from hashlib import md5, sha256
-    from urllib.parse import urlsplit
-
     import requests
 
     number, mend = value.partition(":")[2], "give the number of a data set of openml.org, as in openml:61"
@@ -169,14 +165,13 @@ def _openml(value: str, target: Any, offline: bool) -> Path:
         require(is_safe, f"dataset={value}: its file is at {url}, which nothing protects on the way")
         expected = str(description.get("md5_checksum") or "").lower()
         content = files.download(url, site="" if expected else _OPENML)
-    except requests.HTTPError as error:
-        is_absent = error.response is not None and error.response.status_code in (404, 412)
-        reason = "OpenML has no such data set" if is_absent else f"OpenML answers {error}"
-        raise DataError(f"dataset={value}: {reason}") from None
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:
-        is_silent = isinstance(error, requests.RequestException)
-        silence = f"OpenML does not answer ({type(error).__name__}): check the network"
-        reason = silence if is_silent else "the answer of OpenML is no description of a data set"
+        reason = "the answer of OpenML is no description of a data set"
+        if isinstance(error, requests.HTTPError):
+            is_absent = error.response is not None and error.response.status_code in (404, 412)
+            reason = "OpenML has no such data set" if is_absent else f"OpenML answers {error}"
+        elif isinstance(error, requests.RequestException):
+            reason = f"OpenML does not answer ({type(error).__name__}): check the network"
         raise DataError(f"dataset={value}: {reason}") from None
     actual = md5(content).hexdigest()
     require(expected in ("", actual), f"{url}: md5 is {actual}, not {expected}: damaged or another version")

@@ -12,6 +12,7 @@ from typing import Any
 from gpbench.data import cells, encoding, row_labels, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import COMMENT_MARKS, Cells, DelimiterError, skip_also
+from gpbench.data.readers import libsvm
 from gpbench.errors import ConfigError, DataError, listed, nearest, require
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")  # endings of files of libsvm
@@ -43,7 +44,11 @@ def guess(
     fits = [len(row) == len(names) for row in rows]  # others are refused where they are read
     if not any(fits) or (header and tables.later_header(names, rows, targets)):
         tables.table([content], {**options, "target": target})  # says what is wrong
-    positions = [_position(names, entry, title, table.notes) for entry in targets]
+    positions = []
+    for entry in targets:
+        hint = "; ".join([nearest(str(entry), names) if names else "the file is empty", *table.notes])
+        fault = f"target={entry}: no such column in {title}; {hint}"
+        positions.append(tables.position(names, entry, fault, ConfigError))
     rows, lines = [*compress(rows, fits)], [*compress(lines, fits)]
     columns = tables.columns_of(rows, len(names))
     inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
@@ -74,30 +79,16 @@ def guess(
         reasons[_MOST_REASONS:] = [f"{len(reasons) - _MOST_REASONS} more left out"]
     summary = [f"{task} of {listed(map(str, target_names))}", "decimal comma" if "decimal" in options else "", units]
     summary += [*reasons, f"codes for {listed(codes)}" if codes else ""]
-    summary += [f"columns for the texts of {listed(encode)}"] if encode else []
-    of_target = {"target": target_names if isinstance(target, list) else target_names[0]}
-    return task, of_target | options, summary, notes
+    summary += [f"columns for the texts of {listed(encode)}" if encode else ""]
+    return task, {"target": target_names if isinstance(target, list) else target_names[0], **options}, summary, notes
 
 
 def _libsvm(content: bytes, target: Any) -> tuple[str, dict[str, Any], list[str], list[str]]:
     """The guess at lines of libsvm."""
-    from gpbench.data.readers import libsvm
-
-    fact = f"target={target}: lines of libsvm begin with the target: leave target out"
-    require(target is None, fact, ConfigError)
+    require(target is None, f"target={target}: lines of libsvm begin with the target: leave target out", ConfigError)
     raw = libsvm([content], {})
     task, count = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False), raw.X.shape[1]
     return task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"], []
-
-
-def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str]) -> int:
-    """The column of a name or a number.  Raises ConfigError where there is none."""
-    if str(target) in names:
-        return names.index(str(target))
-    if isinstance(target, int) and -len(names) <= target < len(names):
-        return target % len(names)
-    hint = nearest(str(target), names) if names else "the file is empty"
-    raise ConfigError(f"target={target}: no such column in {title}; {'; '.join([hint, *notes])}")
 
 
 class _Column:
@@ -142,8 +133,7 @@ class _Column:
         noun = "dates" if self.order else "texts"
         if all(text.lstrip("+-").isdigit() for text in texts):
             noun = "whole numbers beyond 2^53, which float64 cannot hold"
-        order = f"; {self.order}" if self.order else ""
-        return f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order}"
+        return f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{f'; {self.order}' if self.order else ''}"
 
     def label(self) -> str:
         """A note of a different whole number in each row, as labels of rows are; else ""."""
@@ -176,12 +166,11 @@ def _options(inputs: Iterable[_Column]) -> tuple[dict[str, dict[str, int]], dict
         elif column.texts <= {"true", "false", "1", "0"}:
             codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in column.values}
             notes.append(f"{name} has {listed(column.values)}: they are 1 and 0")
+        elif len(column.values) == 2:
+            codes[name] = {kind: code for code, kind in enumerate(column.values)}
         else:
-            if len(column.values) == 2:
-                codes[name] = {kind: code for code, kind in enumerate(column.values)}
-            else:
-                encode[name] = "onehot"
-            notes += [f"{name} has dates; {column.order}"] if column.order else []
+            encode[name] = "onehot"
+        notes += [f"{name} has dates; {column.order}"] if column.order and name not in drop else []
     return codes, encode, drop, notes
 
 
@@ -189,8 +178,8 @@ def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
     """Texts of a column of numbers that mark missing cells."""
     values = {cell: numbers.parse(cell) for cell in column if cell}
     others = {cell for cell, value in values.items() if value is None or math.isnan(value)}
-    is_numeric = len(others) < len(values)
-    return others if is_numeric and others and all(cell.lower() in UNKNOWN for cell in others) else set()
+    are_marks = len(others) < len(values) and all(cell.lower() in UNKNOWN for cell in others)
+    return others if are_marks else set()
 
 
 def _task(column: Sequence[str], numbers: cells.Numbers, is_nominal: bool) -> str:
@@ -242,8 +231,7 @@ def _merits(rows: Sequence[Sequence[str]], targets: Set[str]) -> tuple[bool, boo
         return False, False, 0.0
     stripped = [[cell.strip() for cell in row] for row in rows]
     some = [cells.number(cell.replace(",", ".", 1)) is not None for row in stripped[1:] for cell in row]
-    has_targets = any(targets <= {*row} for row in stripped[:20])
-    return has_targets, len({*map(len, rows)}) == 1, sum(some) / max(1, len(some))
+    return any(targets <= {*row} for row in stripped[:20]), len({*map(len, rows)}) == 1, sum(some) / max(1, len(some))
 
 
 def _comments(table: Cells, targets: Set[str]) -> dict[str, Any]:

@@ -44,8 +44,7 @@ def numbered(lines: str | Sequence[Any], skip: _Skip, others: Counter[str]) -> I
         else:
             yield number, line
     for line in () if isinstance(skip, int) else skip:
-        fact = f"`skip` lists line {line:,}, and the file has {number:,}: take it out, or correct it"
-        require(line <= number, fact)
+        require(line <= number, f"`skip` lists line {line:,}, and the file has {number:,}: take it out, or correct it")
 
 
 def skip_also(line: int, skip: _Skip = 0) -> list[int]:

@@ -86,19 +86,17 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     with archives.parsing("a readable table for the reader `mapped`"):
         X, y = _pair(path, target)
     are_floats = {X.dtype, y.dtype} <= {np.dtype(np.float32), np.dtype(np.float64)}
-    wrong = f"{path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64"
-    require(are_floats, f"{name}: {wrong}")
-    lengths = f"{path.name} has {len(X)} rows in X and {len(y)} in y"
-    require(len(X) == len(y), f"{name}: {lengths}: save both of the same rows")
+    require(are_floats, f"{name}: {path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64")
+    lengths = f"{len(X)} rows in X and {len(y)} in y"
+    require(len(X) == len(y), f"{name}: {path.name} has {lengths}: save both of the same rows")
     values: set[float] = set()
-    if task != "regression":
-        for start in range(0, len(y), _BLOCK):
-            values |= {*np.unique(y[start : start + _BLOCK]).tolist()}
-            _release(y)
+    for start in range(0, len(y), _BLOCK) if task != "regression" else ():
+        values |= {*np.unique(y[start : start + _BLOCK]).tolist()}
+        _release(y)
     classes = _classes(name, task, values)
     columns = tuple(columns or card.get("columns") or (f"x{i + 1}" for i in range(X.shape[1])))
-    count = X.shape[1]
-    require(len(columns) == count, f"{name}: {count} inputs, but its card names {len(columns)} columns")
+    fault = f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns"
+    require(len(columns) == X.shape[1], fault)
     label = options["target"] if isinstance(options.get("target"), str) else card.get("target") or "target"
     return Dataset(name, task, X, y, columns, classes, digest, target=label, file=file)
 
@@ -128,8 +126,7 @@ def _member(path: Path, name: str, dimensions: int) -> np.ndarray:
     with open(path, "rb") as file:
         file.seek(entry.header_offset + 26)
         lengths = np.frombuffer(file.read(4), "<u2")
-    start = entry.header_offset + 30 + int(lengths.sum()) + header
-    return np.memmap(path, dtype, "r", start, shape)
+    return np.memmap(path, dtype, "r", entry.header_offset + 30 + int(lengths.sum()) + header, shape)
 
 
 def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
@@ -152,15 +149,13 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
                 raise ValueError(f"column {name!r} is not of numbers: leave it out")
         rows, content_map = file.metadata.num_rows, mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
         size = max(pages.unpacked_size(content_map, file.metadata), 8 * rows * len(names))
-        most = limits.most_unpacked(path.stat().st_size, 2**63)
-        limits.check(size, most, "it unpacks to", mend="save it as .npy")
+        limits.check(size, limits.most_unpacked(path.stat().st_size, 2**63), "it unpacks to", mend="save it as .npy")
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)
         try:
             with whole_file(copy) as out:
                 shape = (file.metadata.num_rows, len(columns))
-                header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(out, header)
+                np.lib.format.write_array_header_1_0(out, {"descr": dtype.str, "fortran_order": False, "shape": shape})
                 for batch in file.iter_batches(_BLOCK, columns=columns):
                     cells = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
                     out.write(np.column_stack(cells).astype(dtype).tobytes())
@@ -228,8 +223,7 @@ class MappedRows:
     file: _WatchedFile
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
-        rows = self.rows[index]
-        X, y = gather(self.X, self.y, rows)
+        X, y = gather(self.X, self.y, self.rows[index])
         self.file.check()
         for scaler, array in zip(self.scalers, (X, y)):
             scaler.transform(array)

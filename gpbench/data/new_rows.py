@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
+from pandas.api.types import infer_dtype
 
 from gpbench.data import cells as text
 from gpbench.data import encoding
@@ -16,12 +18,8 @@ from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
 from gpbench.data.lines import text_of
-from gpbench.data.store import warn
 from gpbench.data.tables import by_column, columns_of, require_different
 from gpbench.errors import DataError, require
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SPELLING = ("delimiter", "missing", "codes", "encode", "sheet", "encoding", "comment", "decimal", "thousands")
 """Options of a source that hold for new rows too."""
@@ -29,13 +27,9 @@ _MEND = "mend them, or leave these rows out"
 
 
 def new_inputs(
-    rows: "Float[np.ndarray, 'T D'] | pd.DataFrame | str | PathLike[str]",
-    card: Mapping[str, Any],
-    dataset: Dataset,
-    *,
-    header: bool = True,
+    rows: Any, card: Mapping[str, Any], dataset: Dataset, *, header: bool = True
 ) -> Float[np.ndarray, "T D"]:
-    """The inputs of all rows, in original units and the order of the data set's columns."""
+    """The inputs of the rows of an array, a table of any library or a file, in the order of the data set's columns."""
     subject, count = "", dataset.X.shape[1] - len(dataset.indicators)
     options = {key: value for source in card["sources"] for key, value in source.items() if key in _SPELLING}
     try:
@@ -67,7 +61,7 @@ def new_inputs(
     return _complete(X, dataset)
 
 
-def rows_of_frame(frame: "pd.DataFrame", decimal: str = ".") -> list[list[str]]:
+def rows_of_frame(frame: pd.DataFrame, decimal: str = ".") -> list[list[str]]:
     """The cells of a DataFrame as a csv file has them: "" for a missing one, 3 for 3.0, as a gap makes floats of 3."""
     cells = frame.astype(object).where(frame.notna(), None)
 
@@ -95,24 +89,14 @@ def _from_cells(
         require(not is_numeric, fact)
         positions, rows = _by_name(first, names), rows[1:]
     else:
-        count = len(names)
         fault = f"{dataset.name} has an exposure, whose column only a header tells: give the rows a header"
         require(not dataset.exposure, fault)
-        require(len(first) == count, f"the first row has {len(first)} cells; {dataset.name} has {count} inputs")
-        positions = list(range(count))
+        positions = list(range(len(names)))
+        fault = f"the first row has {len(first)} cells; {dataset.name} has {len(names)} inputs"
+        require(len(first) == len(names), fault)
     columns = columns_of(rows, len(first))
-    X = []
-    for i, name in zip(positions, names):
-        if name not in specs:
-            X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
-            continue
-        levels = dataset.levels[name]
-        of_levels, unseen = encoding.encoded(columns[i], specs[name], levels, numbers)
-        X += of_levels
-        if unseen:
-            which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
-            require(encoding.kind_of(specs[name]) != encoding.ORDINAL, which)
-            warn(f"{which}: its inputs are 0 there (rows: {len(unseen)})")
+    of_inputs = {name: columns[i] for i, name in zip(positions, names)}
+    X, *_ = encoding.inputs_of(of_inputs, numbers, specs, codes, dataset.levels)
     return _complete(np.array(X).T, dataset)
 
 
@@ -145,13 +129,10 @@ def as_pandas(rows: Any, subject: str = "X") -> Any:
     """Tables and columns, of whatever library has Arrow's interface (`__arrow_c_stream__`), as those of pandas."""
     if isinstance(rows, np.ma.MaskedArray):
         return np.ma.filled(rows.astype(np.float64), np.nan)
-    import pandas as pd
-
     if isinstance(rows, np.ndarray) and rows.dtype.names:
         return pd.DataFrame(rows)
     if isinstance(rows, np.ndarray | pd.DataFrame | pd.Series):
         return rows
-    reason = ""
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
         import pyarrow as pa
 
@@ -165,11 +146,11 @@ def as_pandas(rows: Any, subject: str = "X") -> Any:
             reason = " ".join(str(error).split())[:200]
     elif hasattr(type(rows), "columns") or (isinstance(rows, Mapping) and not hasattr(rows, "shape")):  # sparse ones do
         reason = "it has no __arrow_c_stream__"
-    if reason:
-        name = f"{type(rows).__module__.partition('.')[0]}.{type(rows).__name__}"
-        mend = "give a DataFrame of pandas or polars, or a table of pyarrow"
-        raise DataError(f"{subject}: the columns of a {name} cannot be read ({reason}): {mend}")
-    return rows
+    else:
+        return rows
+    name = f"{type(rows).__module__.partition('.')[0]}.{type(rows).__name__}"
+    mend = "give a DataFrame of pandas or polars, or a table of pyarrow"
+    raise DataError(f"{subject}: the columns of a {name} cannot be read ({reason}): {mend}")
 
 
 _TIMES = {"datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period", "interval"}
@@ -177,15 +158,11 @@ _TIMES = {"datetime", "datetime64", "date", "time", "timedelta", "timedelta64", 
 
 def check_dates(rows: Any, subject: str = "X", mend: str = "leave the column out, or make numbers of it") -> None:
     """Raises DataError for a column of dates or times, which arrays take for numbers of their unit."""
-    import pandas as pd
-    from pandas.api.types import infer_dtype
-
     if isinstance(rows, pd.DataFrame):
         columns = [(f", column {str(name)!r}:", rows.iloc[:, i]) for i, name in enumerate(rows.columns)]
     else:
         columns = [(":", rows if hasattr(rows, "dtype") else np.asarray(rows, object))]
     for name, cells in columns:
-        is_object = cells.dtype.kind == "O"
-        kind = infer_dtype(np.ravel(np.asarray(cells, object)), skipna=True) if is_object else ""
+        kind = infer_dtype(np.ravel(np.asarray(cells, object)), skipna=True) if cells.dtype.kind == "O" else ""
         is_time = cells.dtype.kind in "mM" or kind in _TIMES
         require(not is_time, f"{subject}{name} dates and times are no numbers: {mend}")

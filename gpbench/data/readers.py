@@ -1,14 +1,6 @@
 """Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.  Text is parsed as
-text only and npz without pickle.  `gpbench.data_registry` names the readers.  The last ones are of single data sets:
-
-Airline: US flights of January to April 2008, delayed or not (Hensman, Fusi & Lawrence 2013), joined with planes by
-tail number.  A flight counts if no cell that is used is missing and if its plane's year is known, in which it was built
-(`plane_year`) or registered (`issue_year`), as the card's `variant` says.  Times of day, hhmm, become minutes.
-
-Song: the year of a song from its timbre, YearPredictionMSD (Bertin-Mahieux, Ellis, Whitman and Lamere 2011).
-
-Clean Energy Project: Morgan fingerprints of molecules, with a bit for each of `bits` hash values of atoms and their
-neighbours up to `radius` bonds away, and a number in single precision to predict (Hachmann et al. 2011)."""
+text only and npz without pickle.  `gpbench.data_registry` names the readers, of which the last are of single data sets:
+flights (card `airline`), songs by their timbre (`year`) and molecules (`hcep`)."""
 
 import csv
 import io
@@ -40,8 +32,7 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     X, names = _without(options.get("drop") or (), content["X"], [*map(str, content.get("feature_names", ()))])
     of_rows: dict[str, Any] = {key: content[name] for key, name in labels.items()}
     if "order" in of_rows:
-        title = row_labels.label(labels["order"], "order")
-        of_rows["order"] = row_labels.times(title, of_rows["order"], format=format)
+        of_rows["order"] = row_labels.times(row_labels.label(labels["order"], "order"), of_rows["order"], format=format)
     if "split" in of_rows:
         of_rows["split"] = row_labels.texts(of_rows["split"].reshape(len(of_rows["split"]), -1))
     return Raw(X, content[target], names, {key: content[name] for key, name in folds.items()}, **of_rows)
@@ -124,10 +115,8 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 _AIRLINE_COLUMNS = ("month", "day_of_month", "day_of_week", "departure", "arrival", "air_time", "distance", "plane_age")
 _FLIGHTS = ("Month", "DayofMonth", "DayOfWeek", "DepTime", "ArrTime", "AirTime", "Distance", "ArrDelay")
-_AIRLINE_ARRAYS = (
-    *("month", "day_of_month", "day_of_week", "dep_time_hhmm", "arr_time_hhmm", "air_time_min", "distance_mi"),
-    "arr_delay_min",
-)
+_OTHER_ARRAYS = ("dep_time_hhmm", "arr_time_hhmm", "air_time_min", "distance_mi", "arr_delay_min")
+_AIRLINE_ARRAYS = (*_AIRLINE_COLUMNS[:3], *_OTHER_ARRAYS)
 _YEARS = ("plane_year", "issue_year")
 
 
@@ -170,7 +159,7 @@ def _year_in(text: str | None) -> int:
 
 
 def _airline(flights: Sequence[np.ndarray], years: Mapping[str, np.ndarray], options: Mapping) -> Raw:
-    """The rows whose plane's year is known, in order, and whether each was late (1) or not (0)."""
+    """The rows whose plane's year, in which it was built or registered, is known, and whether each was late (1)."""
     year = years[options["variant"]]
     known = year > 0
     inputs: list[np.ndarray] = [column[known].astype(np.int16) for column in flights]
@@ -215,7 +204,7 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a table of SMILES with a header, plain or packed, and makes fingerprints with RDKit."""
+    """Makes Morgan fingerprints of a table of SMILES: a bit for each hash of an atom with its neighbours."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdFingerprintGenerator
 

@@ -33,17 +33,15 @@ def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 @archives.parsing("the expected npz file")
 def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Trajectories of MuJoCo's Walker2d: from state and action of a step, with `frames: 2` also those of the step
-    before, to how the nine velocities change in it.  The archive holds `length` (trajectories,) in steps, `act` (steps,
-    6) and `state`, positions (8) and velocities (9), one row more than steps for each trajectory.  `variant: clipped`
-    clips velocities to ±10 first, as Gym's observations do."""
+    """Trajectories of MuJoCo's Walker2d, from state and action of a step, or of two by `frames: 2`, to the change of
+    velocities: arrays `length` in steps, `act` and `state`, which has a row more than steps for each trajectory."""
     content = archives.arrays(blobs[0], "state", "act", "length")
     state, act = (content[key].astype("<f8") for key in ("state", "act"))
     length = content["length"].astype(int)
     steps = int(length.sum())
     is_fit = state.shape == (steps + len(length), len(_STATES)) and act.shape == (steps, len(_JOINTS))
     require(is_fit, f"{steps} steps do not fit states of shape {state.shape} and actions of shape {act.shape}")
-    if options.get("variant") == "clipped":
+    if options.get("variant") == "clipped":  # as Gym's observations are
         state[:, len(_POSITIONS) :] = state[:, len(_POSITIONS) :].clip(-_CLIPPED, _CLIPPED)
     trajectory = np.repeat(np.arange(len(length)), length)
     now = np.arange(steps) + trajectory  # the row of a step's state
@@ -114,8 +112,7 @@ def _turned(
 
 
 def kuka_sim(rng: np.random.Generator, rows: int) -> Raw:
-    """Motions of 25 seconds, 100 rows a second, each a group of its own, with torques by `inverse_dynamics`, friction
-    and noise; rounded to four decimals, as last bits may differ from one machine to another."""
+    """Motions of 25 seconds, 100 rows a second, each a group of its own, with friction and noise."""
     motions = [_motion(rng) for _ in range(-(-rows // STEPS))]
     X, torques = (np.concatenate(arrays)[:rows] for arrays in zip(*motions))
     return Raw(X, torques, _ARM_COLUMNS, outputs=_ARM_OUTPUTS, groups=np.arange(rows) // STEPS)
@@ -129,6 +126,7 @@ def _motion(rng: np.random.Generator) -> tuple[Float[np.ndarray, "T 21"], Float[
     size *= np.minimum(0.6 * LIMIT / size.sum(axis=0), TOP_SPEED / (size * beats).sum(axis=0))
     phase = beats * (np.arange(STEPS) / RATE)[:, None, None] + rng.uniform(0, 2 * np.pi, (3, 7))
     sin, cos = size * np.sin(phase), size * np.cos(phase)
+    # rounded, as last bits may differ from one machine to another
     q, qd, qdd = (waves.sum(axis=1).round(4) for waves in (sin, beats * cos, -(beats**2) * sin))
     q = (centre + q).round(4)
     torques = inverse_dynamics(q, qd, qdd) / TORQUE_UNITS + VISCOUS * qd + COULOMB * np.sign(qd)

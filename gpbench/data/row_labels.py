@@ -1,6 +1,6 @@
 """Columns that say something about rows and are no inputs: groups, the order in time, and fixed splits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,10 +48,8 @@ def times(
         return array.astype(float)
     known = {row: cell for row, cell in enumerate(texts(array).tolist()) if not numbers.is_missing(cell)}
     are_numbers = format is None and any(numbers.parse(cell) is not None for cell in [*known.values()][:1])
-    noun = "number" if are_numbers else f"date of the format {format!r}"
-    if not are_numbers and not format:
-        mend = 'state another format, as in `order: {COLUMN: "%d/%m/%Y"}`'
-        noun = f"date, as 2024-01-31 or 2024-01-31T12:30; {mend}"
+    other = 'as 2024-01-31 or 2024-01-31T12:30; state another format, as in `order: {COLUMN: "%d/%m/%Y"}`'
+    noun = "number" if are_numbers else f"date of the format {format!r}" if format else f"date, {other}"
     values = np.full(len(array), np.nan)
     for row, cell in known.items():
         value = numbers.parse(cell) if are_numbers else _seconds(cell, format)
@@ -63,8 +61,7 @@ def times(
 
 def texts(array: np.ndarray) -> np.ndarray:
     """An array as text, "" for missing dates and numbers."""
-    absent = np.isnat(array) if array.dtype.kind in "mM" else missing(array)
-    return np.where(absent, "", array.astype(str))
+    return np.where(np.isnat(array) if array.dtype.kind in "mM" else missing(array), "", array.astype(str))
 
 
 def _seconds(cell: str, format: str | None) -> float | None:
@@ -83,9 +80,8 @@ _FORMATS = (
 )
 
 
-def formats_of(cells: Iterable[str]) -> list[str | None]:
+def formats_of(texts: Collection[str]) -> list[str | None]:
     """The usual formats of dates that all texts have, None for that of ISO 8601."""
-    texts = list(cells)
     return [format for format in _FORMATS if all(_seconds(text, format) is not None for text in texts)]
 
 

@@ -105,8 +105,7 @@ def prepare(
     facts |= {"inputs": inputs, "targets": targets, "task": dataset.task}
     on_disk, row_numbers = None, train_idx
     if most is not None and dataset.file:
-        of_training = partial(blocks, dataset.X, all_y, train_idx)
-        scalers, y_variance = fit_in_blocks(of_training, **facts)
+        scalers, y_variance = fit_in_blocks(partial(blocks, dataset.X, all_y, train_idx), **facts)
         on_disk = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance, dataset.file)
         row_numbers = train_idx[:most]
     # fancy indices copy: the data set stays as it is
@@ -158,8 +157,7 @@ def prepare(
 
 def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N"], str]:
     if not dataset.outputs:
-        only = f"output={output}: {dataset.name} has one output only; leave `output` out"
-        require(output is None, only, ConfigError)
+        require(output is None, f"output={output}: {dataset.name} has one output only; leave `output` out", ConfigError)
         return dataset.y, dataset.target
     last = len(dataset.outputs) - 1
     known = f"{dataset.name} has the outputs 0 to {last} ({', '.join(dataset.outputs)})"

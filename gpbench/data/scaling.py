@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 
 from gpbench.config.values import TRANSFORMS
 from gpbench.data.faults import reject
-from gpbench.errors import ConfigError, DataError, listed, nearest, require
+from gpbench.errors import ConfigError, DataError, listed, require, require_known
 
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
 _CONSTANT = 1e-12
@@ -56,8 +56,7 @@ def _log_exposure(exposure: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
 
 _Weight = Float[np.ndarray, " N"] | None
 Fit = Callable[[Float[np.ndarray, " N *D"], Float[np.ndarray, " M *D"], _Weight], Scaler]
-"""Fits a scaler to N training rows and their weights, out of a population of M rows, and scales the training rows in
-place."""
+"""Fits a scaler to N training rows and their weights, out of M rows, and scales the training rows in place."""
 
 
 def _standardise(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"], weight: _Weight) -> Scaler:
@@ -117,7 +116,6 @@ SCALERS: dict[str, Fit] = {
     "centre_all": _centre_all,
     "none": _none,
 }
-"""The scalers a protocol may name."""
 
 
 def fit_scalers(
@@ -136,13 +134,10 @@ def fit_scalers(
     exposure: bool = False,
 ) -> tuple[Scaler, Scaler]:
     """The scalers of inputs and targets, with which the training rows are scaled in place; an `exposure` is the last
-    input.  Raises DataError: one class only among the training rows, constant targets, or a column whose squares would
-    be infinite or 0.
-    """
+    input.  Raises DataError: one class only, constant targets, or a column whose squares would be infinite or 0."""
     transform, targets = (targets, "standardise") if targets in TRANSFORMS else ("", targets)
-    unknown = {key: name for key, name in (("inputs", inputs), ("targets", targets)) if name not in SCALERS}
-    faults = (f"protocol.{key}={name}: no such scaler; {nearest(name, SCALERS)}" for key, name in unknown.items())
-    reject(faults, ConfigError)
+    for key, name in (("inputs", inputs), ("targets", targets)):
+        require_known(name, SCALERS, f"protocol.{key}={name}: no such scaler")
     only = f"protocol.targets={transform} is for regression, and {dataset} has other targets: leave it out"
     require(not transform or task == "regression", only, ConfigError)
     fit_inputs, fit_targets = SCALERS[inputs], SCALERS[targets] if task == "regression" else _none
@@ -176,9 +171,7 @@ def fit_scalers(
 def fit_in_blocks(
     blocks: Callable[[], Iterable[Float[np.ndarray, "B C"]]], *, inputs: str, targets: str, task: str, **names: Any
 ) -> tuple[tuple[Scaler, Scaler], float]:
-    """The scalers by rows that are read twice, a few at a time, equal to those of `fit_scalers` to rounding; and the
-    variance of the scaled targets.
-    """
+    """The scalers of `fit_scalers`, to rounding, by rows that are read twice, and the variance of scaled targets."""
     unfit = {"centre_all", *TRANSFORMS} & {inputs, targets}
     fault = f"{names['dataset']}: {listed(sorted(unfit))} does not read rows from disk: set run.stream=false"
     require(not unfit, fault, ConfigError)

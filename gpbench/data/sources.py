@@ -27,19 +27,15 @@ _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": 
 
 
 def load(card: Mapping, **options: Any) -> Dataset:
-    """Loads the data set of a checked card from the store, or from the first source with the right checksum; its
-    exposure, if it has one, is the last input."""
+    """Loads the data set of a checked card; its exposure, if it has one, is the last input."""
     dataset = _load(card, **options)
     if not (name := card.get("exposure")):
         return dataset
     inputs, fault = dataset.columns, f"{card['name']}: `exposure: {name}`"
-    require(
-        card["task"] == "count" and not dataset.file,
-        f"{fault} is for `task: count`, of a table in memory: leave it out",
-    )
-    require(
-        name not in dataset.impute, f"{fault}: an exposure has no gaps: leave it out of `impute`, and mend its cells"
-    )
+    is_fit = card["task"] == "count" and not dataset.file
+    require(is_fit, f"{fault} is for `task: count`, of a table in memory: leave it out")
+    gaps = "an exposure has no gaps: leave it out of `impute`, and mend its cells"
+    require(name not in dataset.impute, f"{fault}: {gaps}")
     takes = "must be an input of numbers, in none of `encode`, `drop`, `group` and `order`"
     require(name in inputs, f"{fault} {takes}, and in `keep` if it counts the rows; inputs are {listed(inputs, 20)}")
     require(len(inputs) > 1, f"{fault} is the only input: name another one, on which counts depend")
@@ -59,6 +55,7 @@ def _load(
     config_dirs: Sequence[Path | str] = (),
     quiet: bool = False,
 ) -> Dataset:
+    """Loads a data set from the store, or from the first source with the right checksum."""
     store = Path(store) if store else paths.store_dir()
     try:
         if not again and (stored := local.get(card, store)):

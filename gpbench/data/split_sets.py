@@ -88,8 +88,7 @@ def temporal(card, dataset, k):
 
 def fixed(card, dataset, k):
     """The rows that a column of the data names."""
-    absent = f"{dataset.name} has no fixed splits; a source names their column by `split`"
-    require("fixed" in dataset.folds, absent)
+    require("fixed" in dataset.folds, f"{dataset.name} has no fixed splits; a source names their column by `split`")
     parts, count = _folds(dataset, "fixed", 2), SPLIT_SETS["fixed"].folds(card["splits"])
     other = f"{row_labels.column_of(card, 'split')} has another number of splits; write folds: {parts.shape[1]}"
     require(parts.shape[1] == count, f"{dataset.name}: splits.folds={count}: {other}", ConfigError)
@@ -177,8 +176,7 @@ def _count_groups(card: Mapping, dataset: Dataset) -> int:
     if dataset.groups is None:
         raise DataError(f"{dataset.name} has no groups of rows to split by; a source names them by `group`")
     n = int(dataset.groups.max()) + 1
-    column = row_labels.column_of(card, "group")
-    require(n > 1, f"{dataset.name}: all rows are one group: {column} needs two values")
+    require(n > 1, f"{dataset.name}: all rows are one group: {row_labels.column_of(card, 'group')} needs two values")
     return n
 
 

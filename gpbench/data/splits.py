@@ -22,13 +22,18 @@ def count(card: Mapping) -> int:
     return split_sets(card)[split_set(card)]
 
 
-def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
+def split_numbers(card: Mapping, split: _Choice) -> list[int]:
     """The numbers of these splits as a list.  Raises ConfigError: no such split."""
     last = count(card) - 1
-    numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
-    known = f"{card['name']} has {f'splits 0 to {last}' if last else 'split 0 alone'}"
-    reject((f"split={k}: {known}" for k in numbers if not (isinstance(k, int) and 0 <= k <= last)), ConfigError)
-    return numbers  # type: ignore[return-value]
+    known = f"splits 0 to {last}" if last else "split 0 alone"
+    return _numbers("split", split, last + 1, f"{card['name']} has {known}")
+
+
+def _numbers(key: str, choice: _Choice, count: int, known: str) -> list[int]:
+    """The numbers of a choice, all below `count`.  Raises ConfigError, which says what is known."""
+    numbers = [*range(count)] if choice == "all" else [choice] if isinstance(choice, int | str) else [*choice]
+    reject((f"{key}={k}: {known}" for k in numbers if not (isinstance(k, int) and 0 <= k < count)), ConfigError)
+    return [int(k) for k in numbers]
 
 
 def with_set(card: Mapping, name: str | None) -> Mapping:
@@ -92,8 +97,7 @@ def sizes(card: Mapping) -> tuple[int, int] | None:
 
 
 def recalibration_rows(name: str | None, task: str, rows: int) -> int:
-    """The number of these training rows that a protocol's recalibration of this name keeps out of training: a tenth, 50
-    at least, 5,000 at most; 0 for None.  Raises ConfigError: too few rows, or a recalibration for other tasks."""
+    """How many of these rows a recalibration keeps out of training: a tenth, 50 to 5,000.  Raises ConfigError."""
     if name is None:
         return 0
     key, tasks, count = f"protocol.recalibrate={name}", RECALIBRATIONS[name], min(max(round(0.1 * rows), 50), 5_000)
@@ -132,10 +136,7 @@ def outputs(card: Mapping, output: _Choice) -> list[int | None]:
         sole = f"{card['name']} has one output only; leave `output` out"
         require(output in ("all", 0), f"output={output}: {sole}", ConfigError)
         return [None]
-    numbers = range(count) if output == "all" else [output] if isinstance(output, int | str) else output
-    known = f"{card['name']} has outputs 0 to {count - 1}"
-    reject((f"output={o}: {known}" for o in numbers if not (isinstance(o, int) and 0 <= o < count)), ConfigError)
-    return [int(o) for o in numbers]
+    return list(_numbers("output", output, count, f"{card['name']} has outputs 0 to {count - 1}"))
 
 
 def name_of_output(card: Mapping, output: int | None) -> str:

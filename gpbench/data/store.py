@@ -87,8 +87,7 @@ def save(dataset: Dataset, card: Mapping, store: Path) -> None:
 def _small(X: np.ndarray) -> np.ndarray:
     """The numbers in an eighth or a quarter of the space where they are whole (images, ratings, times)."""
     for dtype in (np.uint8, np.int16):
-        if X.min() >= np.iinfo(dtype).min and X.max() <= np.iinfo(dtype).max:
-            small = X.astype(dtype)
-            if np.array_equal(small, X):
-                return small
+        is_within = np.iinfo(dtype).min <= X.min() and X.max() <= np.iinfo(dtype).max
+        if is_within and np.array_equal(small := X.astype(dtype), X):
+            return small
     return X

@@ -42,7 +42,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     remarks = "".join(f"; {note}" for file in files for note in file.notes)
     of_options = {"target": targets, "group": options.get("group"), "order": time, "split": options.get("split")}
     of_options |= {"drop": options.get("drop"), "keep": options.get("keep"), "codes": codes, "encode": specs}
-    places = _places(names, of_options, header, remarks)
+    places = _places(names, of_options, remarks)
     to_keep = {*places["keep"], *places["codes"], *places["encode"]}
     # a time may also be an input
     excluded = {i for key in ("target", *_ROLES, "drop") for i in places[key]} - (to_keep & {*places["order"]})
@@ -87,14 +87,13 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     )
 
 
-def _places(names: Sequence[str], options: Mapping, header: bool, remarks: str) -> dict[str, list[int]]:
+def _places(names: Sequence[str], options: Mapping, remarks: str) -> dict[str, list[int]]:
     """The columns that each option names.  Raises DataError: a column is absent, or of two that exclude it."""
-    places = {
-        key: [_position(names, column, header, remarks if key == "target" else "") for column in _listed(columns)]
-        for key, columns in options.items()
-        if key not in ("codes", "encode")
-    }
-    places |= {key: [names.index(name) for name in options[key] if name in names] for key in ("codes", "encode")}
+    known = f"; the table has {', '.join(names[:20])}{f'; {_DELIMITER}' if len(names) == 1 else ''}"
+    places = {key: [names.index(name) for name in options[key] if name in names] for key in ("codes", "encode")}
+    for key in ("target", *_ROLES, "drop", "keep"):
+        more = f"{known}{remarks}" if key == "target" else known
+        places[key] = [position(names, column, f"no column {column!r}{more}") for column in _listed(options[key])]
     title = {key: f"in `{key}`" for key in places} | {role: f"`{role}`" for role in _ROLES} | {"target": "the target"}
     pairs = [*(("target", key) for key in (*_ROLES, "drop")), ("keep", "drop"), ("codes", "encode")]
     reject(
@@ -123,14 +122,11 @@ def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[
     return names, rows, lines[1:]
 
 
-def _require_names(
-    names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int], targets: Sequence
-) -> None:
+def _require_names(names: Sequence[str], rows: Sequence[list[str]], lines: Sequence[int], targets: Sequence) -> None:
     has_targets = {*map(str, targets)} <= {*names} or not all(isinstance(target, str) for target in targets)
     mark = names[0][: 1 + names[0].startswith("//")]
     mend = f'state `comment: "{mark}"`, or take {mark!r} away from the names of the columns'
-    is_name = has_targets or mark not in COMMENT_MARKS
-    require(is_name, f"the first line begins with {mark!r}, as comments do: {mend}")
+    require(has_targets or mark not in COMMENT_MARKS, f"the first line begins with {mark!r}, as comments do: {mend}")
     mend = "as R writes names of rows: write the table with row.names=FALSE, or name the first column"
     is_wider = len(names) > 1 and {len(row) for row in rows} == {len(names) + 1}
     require(not is_wider, f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, {mend}")
@@ -197,15 +193,12 @@ def columns_of(rows: Sequence[Sequence[str]], width: int, lines: Sequence[int] =
     return [[row[i].strip() for row in rows] for i in range(width)]
 
 
-def _position(names: Sequence[str], column: Any, header: bool, remarks: str = "") -> int:
-    """The index of a column, from its name or its number.  Raises DataError where the table has no such column."""
-    if header and str(column) in names:
+def position(names: Sequence[str], column: Any, fault: str, error: type[Exception] = DataError) -> int:
+    """The index of a column, from its name or its number.  Raises an error where the table has no such column."""
+    if str(column) in names:
         return names.index(str(column))
-    if isinstance(column, int) and -len(names) <= column < len(names):
-        return column % len(names)
-    hint = f"; {_DELIMITER}" if len(names) == 1 else ""
-    require(column in names, f"no column {column!r}; the table has {', '.join(names[:20])}{hint}{remarks}")
-    return names.index(column)
+    require(isinstance(column, int) and -len(names) <= column < len(names), fault, error)
+    return column % len(names)
 
 
 def bookkeeping(header: Sequence[str], columns: Sequence[Sequence[str]], index: frozenset[str]) -> dict[int, str]:

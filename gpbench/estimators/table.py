@@ -74,7 +74,7 @@ def _orders(X: Any, specs: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _numbers(
     X: Any, specs: Mapping[str, Any]
-) -> tuple[Float[np.ndarray, "N C"], tuple[str, ...], dict[str, tuple[str, ...]]]:
+) -> tuple[Float[np.ndarray, "N C"], tuple[str, ...], Mapping[str, tuple[str, ...]]]:
     """The inputs of a DataFrame with missing cells, their names, and the levels of its encoded columns."""
     header = [str(column) for column in X.columns]
     for name in specs:

@@ -199,11 +199,8 @@ def test_new_rows_are_read_by_name_whatever_the_case_and_letters_of_other_encodi
 @pytest.mark.parametrize(
     "name, said",
     [
-        ("c18", "class '1' has 2 of 120 rows"),
         ("c18", "the test rows have one class only in 17 of 20 splits: they have no AUC"),
         ("c01b", "column 1 has no name: no input"),
-        ("c01b", "the rows are in the order of 'drag': a column that numbers them would tell it"),
-        ("c03d", "rows with missing cells are left out (CO 5, T 4)"),
     ],
 )
 def test_check_says_what_is_doubtful_in_a_line_of_its_own(name, said, capsys):

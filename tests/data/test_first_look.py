@@ -94,13 +94,6 @@ def test_where_only_a_card_can_say_how_to_read_a_table_the_line_begins_it(folder
     assert load(cards.read("cafe", [folder]), config_dirs=[folder]).columns == ("größe",)
 
 
-def test_the_rows_that_a_card_of_ones_own_states_are_those_of_its_table(folder):
-    source = {"kind": "file", "path": "own.csv", "target": "y"}
-    (folder / "own.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
-    with pytest.raises(DataError, match="the table has 3 rows in use, but its card says 7"):
-        load({"name": "own", "task": "regression", "rows": 7, "sources": [source]}, config_dirs=[folder])
-
-
 @pytest.mark.parametrize(("column", "target"), [("b", "y"), ("y", "b")])
 def test_a_cell_that_is_no_number_among_many_that_are_is_named_and_no_column_is_left_out(folder, column, target):
     cells = [f"{k % 7},{'n/k' if k == 7 else k},{k}.5" for k in range(60)]
@@ -111,22 +104,6 @@ def test_a_cell_that_is_no_number_among_many_that_are_is_named_and_no_column_is_
     with pytest.raises(DataError, match=line):
         with_cards(["dataset=cell.csv", f"target={column}"], [])
     assert not [*folder.glob("*.yaml")]
-
-
-@pytest.mark.parametrize(
-    ("cell", "summary"),
-    [
-        (lambda k: "" if k % 5 else k, "b left out (48 of 60 cells are missing)"),
-        (lambda k: f"PC {k}" if k % 3 == 0 else k, "b left out (40 numbers and 20 texts, as 'PC 0')"),
-        (lambda k: f"{k} kg", "b left out (60 texts, as '0 kg')"),
-        (lambda k: "#DIV/0!" if k % 9 == 0 else k, "7 rows with missing cells left out"),
-    ],
-)
-def test_what_is_guessed_is_said_with_the_reason(folder, capsys, cell, summary):
-    rows = "".join(f"{k % 7},{cell(k)},{k}.5\n" for k in range(60))
-    (folder / "guess.csv").write_text(f"a,b,y\n{rows}", encoding="utf-8")
-    with_cards(["dataset=guess.csv", "target=y"], [])
-    assert summary in capsys.readouterr().err
 
 
 def test_other_words_are_those_of_the_grammar():
@@ -167,7 +144,6 @@ ARFF = """@relation r
         ("a.arff", ARFF % "".join(f"{k},{k * k},{k % 3 + 1}\n" for k in range(12)), "grade", "multiclass", 1),
         ("a.libsvm", LIBSVM, None, "binary", 3),
         ("a.csv", "a,y\n.,7.5\n" + "".join(f"{k},{k}.5\n" for k in range(60)), "y", "regression", 1),
-        ("a.csv", "wet,y\nTrue,1.5\nFalse,2\nTrue,3\n", "y", "regression", 1),
     ],
 )
 def test_the_task_and_the_spelling_are_guessed(folder, name, content, target, task, columns):

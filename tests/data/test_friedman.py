@@ -90,13 +90,6 @@ def test_the_greedy_driver_needs_about_as_many_steps_as_the_values_say():
     assert np.median(np.abs(steps - predicted)) < 1 and abs((steps - predicted).mean()) < 1
 
 
-def test_the_vectorised_step_is_that_of_the_book():
-    corners = [[-1.2, -0.07], [0.5, 0.07]]
-    states = np.concatenate([DRAWS.uniform(builtin.LOWER, builtin.UPPER, (200, 2)), corners])
-    for push in (-1, 0, 1):
-        np.testing.assert_allclose(builtin.move(states, push), [drive(*s, push) for s in states], atol=1e-15)
-
-
 def test_the_card_has_a_grid_without_noise_to_test_and_draws_with_noise_to_train():
     card = cards.read("mountain_car")
     dataset = load(card, offline=True)  # compares with the checksum of the card

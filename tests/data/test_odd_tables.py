@@ -107,6 +107,8 @@ def test_an_odd_table_is_refused_in_a_line(name, one_line):
 
 def test_classes_keep_letters_and_digits_and_lose_spaces_at_their_ends():
     assert read(b"a,y\n1,Yes\n2,yes \n3, no\n", "multiclass").classes == ("Yes", "no", "yes")
+    numbers = read(b"a,y\n1,10\n2,9\n3,2\n", "multiclass")  # in numerical order
+    assert numbers.classes == ("2", "9", "10") and numbers.y.tolist() == [2, 1, 0]
     with pytest.raises(DataError, match="3 classes; say `task: multiclass`"):
         read(b"a,y\n1,Yes\n2,yes\n3,no\n", "binary")
     large = b"a,y\n1,9007199254740993\n2,9007199254740992\n3,7\n"

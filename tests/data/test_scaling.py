@@ -230,7 +230,6 @@ WRONG = [
         "encode: city: level 'Rome' is named twice: leave one out",
     ),
     ({"encode": {"city": "onehot", "rain": "onehot"}}, {}, "encode: column 'rain' has 6 numbers in 6 rows: take it"),
-    (ENCODE, {}, "column 'rain' has 2 missing or infinite cells"),
     (ENCODE, {"impute": "mode"}, "impute=mode: must be mean or median, or a mapping"),
     (ENCODE, {"impute": {"rian": "mean"}}, "impute: no input 'rian'; did you mean rain"),
     ({}, {"impute": "mean"}, "column 'city', row 1: 'Oslo' is not a number; name the column in `drop`, or encode its"),
