@@ -20,7 +20,7 @@ from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import outcomes, total
-from gpbench.analysis.tables import LEGEND, MEANINGS, title
+from gpbench.analysis.tables import MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
@@ -66,18 +66,15 @@ class _Site:
             "page": facts.page,
             "grid_html": lambda grid: Markup(grid_html(grid)),
             "title_of": cache(lambda metric: title(metric, site_facts.records)),  # which looks through all records
-            "badges": views.badges,
-            "legend": LEGEND,
             "tied": MEANINGS["tied"],
             "number": number,
-            "docs": site_facts.docs,
             "scale": SCALE,
             "tones": lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
-            "kinds": views.VERDICT_BADGES,
+            "kinds": {grade.word: grade.tone for grade in SCALE},
             "claims": claim_report,
             "charts": charts,
+            "views": views,
             "effect": sentences.effect,
-            "links": lambda verdict: views.links(verdict, site_facts.page_of),
             "notes": published.NOTES,
         }
 
@@ -110,14 +107,14 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
         path, summary = facts.page("claims", paper), claim_report.summary(verdicts)
         badge = path.removesuffix(".html") + ".svg"
         colour = badge_grade([verdict.word for verdict in verdicts]).colour
-        yield badge, charts.badge(f"{paper} claims", summary, colour)
+        yield site.page(badge, f"{paper} claims", "badge.svg", counts=summary, colour=colour)
         yield site.page(path, f"Claims of {paper}", paper=paper, verdicts=verdicts, badge=badge, summary=summary)
     index = _ENCODE([*front.search_index(site_facts, presets)])
     yield "search.js", f"const SEARCH = {escape_json(index)};\n".encode()
     numbers = gather((ours.paper, ours) for ours in site_facts.compared)
     by_paper = [*numbers.items(), *((paper, []) for paper in site_facts.verdicts if paper not in numbers)]
     headline = total(site_facts.compared)
-    yield "badge.svg", charts.badge("gpbench", headline, SCALE[0 if printed else -1].colour)
+    yield site.page("badge.svg", "gpbench", "badge.svg", counts=headline, colour=SCALE[0 if printed else -1].colour)
     yield site.page(
         "index.html",
         "Gaussian processes at scale, measured",

@@ -13,15 +13,11 @@ from gpbench.analysis.provenance import imported_note
 from gpbench.analysis.ranks import rank_table, ranking_notes
 from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import seconds_notes, with_marks
-from gpbench.claims.grades import SCALE, Judged
+from gpbench.claims.grades import Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
-
-_TONES = {"good": "whole", "bad": "diverged", "open": "partial", "none": "none"}
-VERDICT_BADGES = {grade.word: _TONES[grade.tone] for grade in SCALE}
-"""Kinds of badges by verdict."""
 
 
 def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -148,7 +144,6 @@ def _section(
         "task": ", ".join(sorted({tasks.get(name.partition(" ")[0], "others") for name in ranking.datasets})),
         "quick": bool(quick),
         "ranking": ranking,
-        "names": ranking.methods,
         "notes": [*ranking_notes(ranking), *filter(None, [imported])],
         "settings": settings,  # of methods whose labels omit them
         "data": {  # values by data set, method and split, in columns, for site.js
