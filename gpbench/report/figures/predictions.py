@@ -96,8 +96,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
     for axis in axes[1:, 0]:
         axis.set_visible(False)
     if first := next((run for run in runs if "kept_mean" in run), None):
-        limits = first["kept_y"].min(), first["kept_y"].max()
-        look = {"vmin": limits[0], "vmax": limits[1]}
+        look = {"vmin": first["kept_y"].min(), "vmax": first["kept_y"].max()}
         axes[0, 0].scatter(*first["kept_X"].T, s=4, c=first["kept_y"], linewidths=0, rasterized=True, **look)
         axes[0, 0].set_title(f"{len(first['kept_X'])} training rows", fontsize=8)
     for column, cell, run in zip(axes[:, 1:].T, planned, runs):

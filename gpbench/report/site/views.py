@@ -66,10 +66,8 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
     """Warnings beside values, as pairs of kind and text, with the number of runs that a part of them has."""
     whole = len(cell.records)
-    quick, imported, dirty = (
-        sum(map(condition, cell.records))
-        for condition in (lambda r: r.preset == "quick", lambda r: bool(r.imported), lambda r: bool(r.dirty))
-    )
+    quick = sum(record.preset == "quick" for record in cell.records)
+    imported, dirty = (sum(bool(getattr(r, name)) for r in cell.records) for name in ("imported", "dirty"))
     some = lambda text, n: text if n == whole else f"{text} ({n} of {whole})"
     undefined = [(f"{e.metric} {words} ({n})", n) for e in entries for words, n in e.undefined.items()]
     warnings = [
@@ -160,12 +158,11 @@ def _section(
     }
 
 
-def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Names and pages of the cells that the numbers come from, each once."""
-    cells = {
+def links(judged: Judged, page_of: Mapping[str, str]) -> dict[str, str]:
+    """Names of the cells that the numbers come from, by page."""
+    return {
         page_of[cell.records[0].id]: f"{cell.method} {cell.label} on {cell.dataset} {cell.output}".rstrip()
         for number in judged.numbers
         for cell in number.cells
         if cell.records[0].id in page_of
     }
-    return [(name, page) for page, name in cells.items()]
