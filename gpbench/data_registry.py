@@ -33,7 +33,7 @@ class _Entry:
 
     def count(self, splits: Mapping[str, Any]) -> int:
         """The number of splits that a card's section `splits` implies; 0 where it must give it by `sets`."""
-        return self.folds(splits) * int(splits.get("repeats") or 1) if "folds" in self.options.known else self.splits
+        return self.folds(splits) * int(splits.get("repeats") or 1) if "folds" in self.options.keys else self.splits
 
 
 def _is_encoding(value: Any) -> bool:

@@ -88,10 +88,9 @@ class ClaimedError(GpbenchError):
 
 
 class Stopped(GpbenchError):
-    """Stopped at a checkpoint by SIGTERM, SIGINT, SIGHUP or `run.time_limit`; run the same command to resume.  75 is
-    EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand."""
+    """Stopped at a checkpoint by SIGTERM, SIGINT, SIGHUP or `run.time_limit`; run the same command to resume."""
 
-    exit_code = 75
+    exit_code = 75  # EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand
 
 
 def require(is_right: object, message: str, error: type[Exception] = DataError) -> None:
