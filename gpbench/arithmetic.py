@@ -32,10 +32,9 @@ _ARITHMETIC = {
     "jax_transfer_guard": "allow",
 }
 """Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
-_INEXACT = re.compile(
+_INEXACT = re.compile(  # flags of XLA that make its arithmetic less exact
     r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?"
 )
-"""Flags of XLA that make its arithmetic less exact."""
 
 
 def add_flags(devices: int) -> None:

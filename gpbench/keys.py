@@ -39,8 +39,7 @@ def required(range: Words | Range = "any", meaning: str = "") -> Key:
     return Key(range, meaning, required=True)
 
 
-optional = Key
-"""A key that may be absent."""
+optional = Key  # one that may be absent
 
 
 @dataclass(frozen=True)

@@ -40,45 +40,14 @@ DASHES: dict[str, _Dash] = {
 }
 """Dash patterns by name, in the order in which values get them."""
 
-NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"
-"""Colours of the two classes of a data set."""
-SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")
-"""Background colours from probability 0 to 1."""
-
-_SETTINGS: Any = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.6,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "lines.linewidth": 1.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "legend.handlelength": 2.6,
-    "figure.dpi": 100,
-    "savefig.dpi": 200,
-    "savefig.bbox": "tight",
-    "savefig.pad_inches": 0.06,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "gpbench",
-}
+NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"  # colours of the two classes of a data set
+SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")  # background colours from probability 0 to 1
 
 
 @contextmanager
 def context() -> Iterator[None]:
     """Applies the style, not the user's settings, within a `with` statement; draws unknown letters as boxes."""
-    with matplotlib.style.context(_SETTINGS, after_reset=True), warnings.catch_warnings():
+    with matplotlib.style.context(f"{__package__}.gpbench", after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 

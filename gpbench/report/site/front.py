@@ -16,13 +16,12 @@ from gpbench.report.site.facts import Facts, page
 from gpbench.schema import is_whole
 
 _UNKNOWN = "size not recorded"
-_SIZES = {
+_SIZES = {  # smallest and largest number of rows, by the name of a size
     "under 1,000 rows": (0, 999),
     "1,000 to 10,000 rows": (1_000, 9_999),
     "10,000 to 100,000 rows": (10_000, 99_999),
     "100,000 rows and more": (100_000, inf),
 }
-"""Smallest and largest number of rows, by the name of a size."""
 _TASKS = ("binary", "multiclass", "regression")
 _METRICS = ("nll", "test_ll", "rmse")
 
