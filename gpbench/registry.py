@@ -108,8 +108,7 @@ LIKELIHOODS = Registry(
 AUTO: Mapping[str, str] = {"regression": "gaussian", "count": "poisson", "binary": "probit", "multiclass": "softmax"}
 """The likelihood of each task that "auto" stands for."""
 
-KINDS = {table.kind: table for table in (KERNELS, LIKELIHOODS)}
-"""The tables by the key of a method's section."""
+KINDS = {table.kind: table for table in (KERNELS, LIKELIHOODS)}  # by the key of a method's section
 
 COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum: [linear, matern52]}
 

@@ -50,8 +50,7 @@ def loader(*, fast: bool = True) -> Any:
         for first, resolvers in Loader.yaml_implicit_resolvers.items()
     }
     Loader.add_implicit_resolver(_NUMBER, _FLOAT, list("-+0123456789."))
-    names = ("null", "bool", "int", "float", "str", "seq", "map")
-    tags = {None, *(f"tag:yaml.org,2002:{name}" for name in names)}
+    tags = {None, *scalars, "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
     Loader.yaml_constructors = {tag: make for tag, make in Loader.yaml_constructors.items() if tag in tags}
     return Loader
 

@@ -1,7 +1,6 @@
 """The static site: a page for each paper, experiment, data set, method and cell, from records alone.
 
-`facts` holds the input, `views` formats entries for tables, and `pages` renders the templates, which escape all text.
-"""
+`facts` holds the input, `views` formats entries for tables, and `pages` renders the templates, which escape texts."""
 
 import json
 from collections.abc import Iterable

@@ -40,8 +40,8 @@ class Scale:
         """The pixels of values; outside of the scale that of the nearer end."""
         transform = np.log if self.log else np.asarray
         within = np.clip(np.asarray(values, float), self.low, self.high)
-        pixels = np.interp(transform(within), transform([self.low, self.high]), [self.start, self.end])
-        return np.round(pixels, 1).tolist()
+        ends = transform([self.low, self.high])
+        return np.round(np.interp(transform(within), ends, [self.start, self.end]), 1).tolist()
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
@@ -61,8 +61,9 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str]) -> dict[str, 
     sign = -1 if direction == "higher" else 1
     known.sort(key=lambda item: (not item[1].cell.held_out, sign * (item[1].mean or 0.0)))  # leaked ones win nothing
     tests = [paired_t_test([*entry.values.values()], entry.cell.ratio) for _, entry in known]
-    ends = lambda test: (test.mean, test.mean) if test.low is None else (test.low, test.high)  # of its 95 % interval
-    spans = [(low, test.mean, high) for test in tests for low, high in [ends(test)]]
+    spans = [
+        (mean, mean, mean) if low is None or high is None else (low, mean, high) for mean, _, low, high, _ in tests
+    ]
     scale = Scale(*span_limits(spans, direction), 1, 99)
     quality = Scale(scale.low, scale.high, 250, 20)
     seconds = [fmean(by_split(entry.cell, "seconds").values() or [0.0]) for _, entry in known]

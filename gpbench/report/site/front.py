@@ -49,16 +49,8 @@ def _board(task: str, size: str, protocol: str, second: Sequence[str], result: B
         "command": f"gpbench best --task {task} --rows={rows} --metric {result.metric} --protocol {protocol}",
         "result": result,
         "sentence": best_sheet.sentence(result),
-        "standings": [
-            {
-                "name": name,
-                "method": _start(name, methods),
-                "rank": rank,
-                "verdict": "" if name == result.leader else result.verdict(name),
-                "seconds": number(median(known)) if (known := seconds[name]) else "",
-            }
-            for name, rank in result.average.items()
-        ],
+        "methods": {name: _start(name, methods) for name in result.average},
+        "seconds": {name: number(median(known)) if known else "" for name, known in seconds.items()},
         "rows": [row(dataset) for dataset in result.datasets],
     }
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpbench.report.figures.style import Picture
 
 _Section = tuple[dict[str, Any], dict[str, bytes]]
-_Rows = Sequence[Mapping[str, object]]  # numbers of a table, for a file
 
 
 def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures: bool = True) -> _Section:
@@ -79,7 +78,7 @@ def _figure(facts: Facts, picture: Experiment, planned: PlannedExperiment, name:
     return {"file": file, "notes": (), "committed": True}, {file: _smaller(source)}
 
 
-def _table(planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
+def _table(planned: PlannedExperiment) -> tuple[dict[str, Any], Sequence[Mapping[str, object]]]:
     """The values of a table for `experiment.html`, and its rows for a file.  Raises ConfigError: no methods to rank."""
     if planned.experiment.table.get("kind") == "ranks":
         sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)

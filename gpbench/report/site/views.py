@@ -101,9 +101,8 @@ def rank_sections(records: Sequence[Record], tasks: Mapping[str, str]) -> list[d
     for (protocol, precision), group in groups.items():
         cells = group_runs(group)
         recorded = {name: None for record in group for name in record.metrics}
-        own = [name for name in recorded if name not in METRICS]
         conditions = f"protocol {protocol}, {precision}".removesuffix(", ")
-        metrics = [*(name for name in METRICS if name in recorded), *own]
+        metrics = [*(name for name in METRICS if name in recorded), *(name for name in recorded if name not in METRICS)]
         sections += filter(None, (_section(cells, metric, conditions, tasks) for metric in metrics))
     return sections
 
@@ -136,13 +135,12 @@ def _section(
     quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
     pairs = [(name, *method_of(cell)) for name, cell in labelled]
     settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
-    imported = imported_note(records)
     return {
         "title": f"{metric}, {conditions}",
         "task": ", ".join(sorted({tasks.get(name.partition(" ")[0], "others") for name in ranking.datasets})),
         "quick": bool(quick),
         "ranking": ranking,
-        "notes": [*ranking_notes(ranking), *filter(None, [imported])],
+        "notes": [*ranking_notes(ranking), *filter(None, [imported_note(records)])],
         "settings": settings,  # of methods whose labels omit them
         "data": {  # values by data set, method and split, in columns, for site.js
             "metric": metric,
