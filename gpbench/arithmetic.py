@@ -7,17 +7,18 @@ import sys
 
 from gpbench.errors import ConfigError, require
 
-# vmap of a gradient through Cholesky and triangular solves hangs for ever in XLA's CPU thread pool on few cores
-# unless this scheduler is off; off, it was also the fastest of the work-arounds measured.
-_DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
-# By default XLA fuses products with what makes their operands and evaluates the cosines of qsgp again for each tile of
-# a product: a step with 20 inputs took 146 ms with, and 81 without.  This setting leaves products alone.
-_FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
-# XLA compiles a kernel of element-wise functions in a quarter less time without the newer of its two emitters, and the
-# kernel is no slower.
-_EMITTER_FLAG = "--xla_backend_extra_options"
+_FLAGS = {
+    # vmap of a gradient through Cholesky and triangular solves hangs for ever in XLA's CPU thread pool on few cores
+    # unless this scheduler is off; off, it was also the fastest of the work-arounds measured.
+    "--xla_cpu_enable_concurrency_optimized_scheduler": "false",
+    # By default XLA fuses products with what makes their operands and evaluates the cosines of qsgp again for each tile
+    # of a product: a step with 20 inputs took 146 ms with, and 81 without.  This setting leaves products alone.
+    "--xla_cpu_experimental_ynn_fusion_type": "individual_dot",
+    # XLA compiles a kernel of element-wise functions in a quarter less time without the newer of its two emitters, and
+    # the kernel is no slower.
+    "--xla_backend_extra_options": "xla_cpu_disable_tiled_emitter",
+}
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
-_OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _EMITTER_FLAG, _COUNT_FLAG)
 _READABLE_FLAGS = "GPBENCH_READABLE_XLA_FLAGS"  # variable with flags that XLA has read, for the processes of this one
 _ARITHMETIC = {
     "jax_enable_x64": True,
@@ -31,10 +32,9 @@ _ARITHMETIC = {
     "jax_transfer_guard": "allow",
 }
 """Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
-_INEXACT = re.compile(
+_INEXACT = re.compile(  # flags of XLA that make its arithmetic less exact
     r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?"
 )
-"""Flags of XLA that make its arithmetic less exact."""
 
 
 def add_flags(devices: int) -> None:
@@ -42,15 +42,14 @@ def add_flags(devices: int) -> None:
     flags = _flags()
     mend = "write the flags themselves, not the name of a file with them"
     require(not flags or flags.startswith("-"), f"XLA_FLAGS={flags}: {mend}", ConfigError)
-    own = {_DEADLOCK_FLAG: "false", _FUSION_FLAG: "individual_dot", _EMITTER_FLAG: "xla_cpu_disable_tiled_emitter"}
-    own |= {_COUNT_FLAG: str(devices)} if devices > 1 else {}
+    own = _FLAGS | ({_COUNT_FLAG: str(devices)} if devices > 1 else {})
     absent = [f"{name}={value}" for name, value in own.items() if name not in flags]
     os.environ["XLA_FLAGS"] = " ".join([flags, *absent]).strip()
 
 
 def check_flags() -> None:
     """Checks that XLA can read XLA_FLAGS: it ends a process where it cannot.  Raises ConfigError: it cannot."""
-    flags = " ".join(flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS))
+    flags = " ".join(flag for flag in _flags().split() if not flag.startswith((*_FLAGS, _COUNT_FLAG)))
     if flags and flags != os.environ.get(_READABLE_FLAGS):
         # in a process of its own, which may end so, and takes a fifth of a second: once for all jobs of a sweep
         command = [sys.executable, "-c", "from jaxlib import xla_client; xla_client.CompileOptions()"]

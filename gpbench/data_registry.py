@@ -9,7 +9,7 @@ from typing import Any
 from gpbench import targets
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, optional, required
 from gpbench.registry import TARGET, Registry
-from gpbench.schema import Range, is_whole, parse
+from gpbench.schema import Range, parse
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class _Entry:
 
     def count(self, splits: Mapping[str, Any]) -> int:
         """The number of splits that a card's section `splits` implies; 0 where it must give it by `sets`."""
-        return self.folds(splits) * int(splits.get("repeats") or 1) if "folds" in self.options.known else self.splits
+        return self.folds(splits) * int(splits.get("repeats") or 1) if "folds" in self.options.keys else self.splits
 
 
 def _is_encoding(value: Any) -> bool:
@@ -58,12 +58,7 @@ _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
 )
-_LINES = Range(
-    lambda value: (
-        all(map(parse("count").contains, value)) if isinstance(value, list | tuple) else parse("whole").contains(value)
-    ),
-    "a whole number from 0, or a list of numbers of lines",
-)
+_LINES = Range(parse("whole or list of count").contains, "a whole number from 0, or a list of numbers of lines")
 ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
@@ -148,7 +143,7 @@ READERS = Registry(
 
 _TRAIN, _TEST = "Number of training rows.", "Number of test rows."
 _FOLDS = {
-    "folds": optional(Range(lambda n: is_whole(n) and n >= 2, "a whole number from 2"), "Number of folds.", 10),
+    "folds": optional("several", "Number of folds.", 10),
     "repeats": optional(_COUNT, "Number of times that the rows are divided into folds.", 1),
 }
 _SPLITS_OF = {"random90": 20, "stratified90": 20, "groups90": 20}

@@ -46,8 +46,7 @@ class MemoryShortage(ConfigError):
 
 
 class DivergedError(GpbenchError):
-    """A run whose objective or state stopped being finite, or that was lost to its limits.  Its record says so and is
-    never averaged.
+    """A run that stopped being finite, or was lost to its limits; its record says so and is never averaged.
 
     Attributes:
         runs: the `Runs` of the call, from `gpbench.run`; else empty.
@@ -88,10 +87,9 @@ class ClaimedError(GpbenchError):
 
 
 class Stopped(GpbenchError):
-    """Stopped at a checkpoint by SIGTERM, SIGINT, SIGHUP or `run.time_limit`; run the same command to resume.  75 is
-    EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand."""
+    """Stopped at a checkpoint by SIGTERM, SIGINT, SIGHUP or `run.time_limit`; run the same command to resume."""
 
-    exit_code = 75
+    exit_code = 75  # EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand
 
 
 def require(is_right: object, message: str, error: type[Exception] = DataError) -> None:
@@ -200,11 +198,10 @@ def as_word(value: Any) -> str:
     return str(value) if isinstance(value, str | float) else json.dumps(value, default=str)
 
 
-UNPRINTABLE = re.compile(
+UNPRINTABLE = re.compile(  # line ends, controls of terminals and of direction, and characters without a width
     r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     r"\U000e0000-\U000e0fff]"
 )
-"""Line ends, controls of terminals and of direction, and characters without a width."""
 
 
 def printable(text: str) -> str:

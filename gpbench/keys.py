@@ -39,9 +39,7 @@ def required(range: Words | Range = "any", meaning: str = "") -> Key:
     return Key(range, meaning, required=True)
 
 
-def optional(range: Words | Range = "any", meaning: str = "", default: Any = None) -> Key:
-    """A key that may be absent."""
-    return Key(range, meaning, default)
+optional = Key  # one that may be absent
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,6 @@ class Keys:
 
     def __or__(self, other: "Keys") -> "Keys":
         return Keys({**self.keys, **other.keys})
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """The names."""
-        return tuple(self.keys)
 
     def check(self, node: Any, subject: str) -> Mapping[str, Any]:
         """The mapping, if it has the required keys, no unknown ones, and values in their ranges; else ConfigError."""

@@ -25,7 +25,6 @@ COLLECTION = 2**31  # all columns of a collection: half a million records
 ROWS = 2**20  # records of a collection
 CLAIM = 2**12  # a claim (`gpbench.records.locks`)
 
-
 _SMALL, _RATIO = 2**26, 64  # bytes that any file may unpack to, and those for each byte of a larger one
 
 

@@ -19,16 +19,12 @@ def is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-_COLUMNS = Range(
-    lambda value: (
-        value is None
-        or (
-            (is_list(value) and len(value) > 0 and len({*map(repr, value)}) == len(value))
-            and all(is_whole(index) and index >= 0 for index in value)
-        )
-    ),
-    "a list of different column numbers from 0",
-)
+def _are_columns(value: Any) -> bool:
+    are_different = is_list(value) and 0 < len(value) == len({*map(repr, value)})
+    return value is None or (are_different and all(is_whole(index) and index >= 0 for index in value))
+
+
+_COLUMNS = Range(_are_columns, "a list of different column numbers from 0")
 POWER_OF_TWO = Range(
     lambda value: is_whole(value) and value >= 2 and value & (value - 1) == 0, "a power of two, such as 128"
 )
@@ -112,8 +108,7 @@ LIKELIHOODS = Registry(
 AUTO: Mapping[str, str] = {"regression": "gaussian", "count": "poisson", "binary": "probit", "multiclass": "softmax"}
 """The likelihood of each task that "auto" stands for."""
 
-KINDS = {table.kind: table for table in (KERNELS, LIKELIHOODS)}
-"""The tables by the key of a method's section."""
+KINDS = {table.kind: table for table in (KERNELS, LIKELIHOODS)}  # by the key of a method's section
 
 COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum: [linear, matern52]}
 

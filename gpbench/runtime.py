@@ -15,7 +15,6 @@ _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 _settings: tuple[str | None, float | None, int] | None = None
 """Device, share of memory and number of devices of the last `configure` before JAX was imported; None without one."""
 
-
 _is_forked = False  # whether this process was forked from one in which JAX computes
 
 

@@ -127,9 +127,7 @@ WORDS: Mapping[str, Range] = {
     "pairs": Range(_are_components, "all, or a list of pairs of inputs such as [[0, 1], [2, 3]]"),
 }
 
-
-SIZE = "rows or fraction or percentage"
-"""A number of training rows, or a share of them."""
+SIZE = "rows or fraction or percentage"  # a number of training rows, or a share of them
 _REAL = {"number", "positive", "above_one", "nonnegative", "fraction", "share", "below_one"}
 
 

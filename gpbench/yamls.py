@@ -50,8 +50,7 @@ def loader(*, fast: bool = True) -> Any:
         for first, resolvers in Loader.yaml_implicit_resolvers.items()
     }
     Loader.add_implicit_resolver(_NUMBER, _FLOAT, list("-+0123456789."))
-    names = ("null", "bool", "int", "float", "str", "seq", "map")
-    tags = {None, *(f"tag:yaml.org,2002:{name}" for name in names)}
+    tags = {None, *scalars, "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
     Loader.yaml_constructors = {tag: make for tag, make in Loader.yaml_constructors.items() if tag in tags}
     return Loader
 
@@ -100,7 +99,14 @@ def read(path: Path) -> Any:
         except yaml.YAMLError:
             return yaml.load(text, Loader=loader(fast=False))  # its message says more
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise _unreadable(path, error) from error
+        mark = getattr(error, "problem_mark", None)
+        if mark is None:
+            reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+            raise ConfigError(f"{path} cannot be read as YAML in UTF-8: {reason}") from error
+        parts = filter(None, [getattr(error, "context", None), getattr(error, "problem", None)])
+        reason = " ".join(" ".join(parts).replace(r"'\t'", "of a tab").split())
+        hint = "; write spaces for tabs" if "tab" in reason.split() else ""
+        raise ConfigError(f"{path}, line {mark.line + 1}: not YAML: {reason}{hint}") from error
 
 
 def dump(content: Any, **options: Any) -> str:
@@ -117,15 +123,3 @@ def dump(content: Any, **options: Any) -> str:
 def is_section(content: Any) -> bool:
     """Recognises a mapping of texts to values."""
     return isinstance(content, dict) and all(isinstance(key, str) for key in content)
-
-
-def _unreadable(path: Path, error: Exception) -> ConfigError:
-    """The error for the user of reading YAML, by file, line and cause."""
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        return ConfigError(f"{path} cannot be read as YAML in UTF-8: {reason}")
-    parts = filter(None, [getattr(error, "context", None), getattr(error, "problem", None)])
-    reason = " ".join(" ".join(parts).replace(r"'\t'", "of a tab").split())
-    hint = "; write spaces for tabs" if "tab" in reason.split() else ""
-    return ConfigError(f"{path}, line {mark.line + 1}: not YAML: {reason}{hint}")

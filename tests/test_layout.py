@@ -33,7 +33,7 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_635,
+    ("base",): 2_604,
     ("core",): 6_269,
     ("methods",): 6_852,
     ("data",): 4_973,
@@ -43,7 +43,7 @@ BUDGETS = {
     ("sweep",): 1_227,
     ("analysis",): 4_530,
     ("claims",): 1_882,
-    ("report",): 3_021,
+    ("report",): 2_900,
     ("cli", "api"): 3_832,
     ("contract", "estimators", "imports", "papers"): 2_543,
 }

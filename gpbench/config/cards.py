@@ -132,7 +132,7 @@ SPLITS = Keys(
 
 _COUNTED = [name for name, entry in SPLIT_SETS.items() if entry.count({})]
 """Split sets that need no number of splits."""
-_SPLIT_KEYS = {key for entry in SPLIT_SETS.values() for key in entry.options.known}
+_SPLIT_KEYS = {key for entry in SPLIT_SETS.values() for key in entry.options.keys}
 
 
 def reader(source: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
@@ -207,7 +207,7 @@ def _checked_source(path: Path | str, source: Mapping[str, Any], folders: Sequen
     kind = str(source.get("kind"))
     require(kind in KINDS, f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}", ConfigError)
     subject, keys = f"{path}: the {kind} source", SOURCE | KINDS[kind]
-    if "reader" in keys.known:
+    if "reader" in keys.keys:
         READER.check(f"{subject}: reader", source.get("reader"))
         name = reader(source)
         name = (isinstance(name, str) and READERS.own(name, folders)) or name
@@ -230,8 +230,8 @@ def _check_labels(path: Path | str, node: Mapping[str, Any]) -> None:
 
 def _check_read(path: Path | str, splits: Mapping[Any, Any], sets: Iterable[str]) -> None:
     """Raises ConfigError for a key of `splits` that one of our split sets reads, and none of `sets` does."""
-    for key in sorted(_SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].options.known}):
-        readers = either(name for name, entry in SPLIT_SETS.items() if key in entry.options.known)
+    for key in sorted(_SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].options.keys}):
+        readers = either(name for name, entry in SPLIT_SETS.items() if key in entry.options.keys)
         hint = f"the split set {either(sets)} does not read it ({readers} does); leave it out"
         raise ConfigError(f"{path}: splits.{key}={as_word(splits[key])}: {hint}")
 

@@ -45,7 +45,7 @@ def identity(card: Mapping) -> dict:
     """The part of a card that decides the rows of a split: the split set and the numbers it is made from."""
     count(card)
     name, splits = split_set(card), card.get("splits") or {}
-    if "folds" in SPLIT_SETS[name].options.known:
+    if "folds" in SPLIT_SETS[name].options.keys:
         return {"set": name, "made_from": SPLIT_SETS[name].folds(splits)}
     rows = [splits.get("test_rows"), splits.get("train_rows")]
     made_from = dict.fromkeys(("yang", "raetsch"), card.get("folds_checksum"))

@@ -133,13 +133,12 @@ def _metadata(
         "mentions": _links(actions),
     }
     about = {"@id": _METADATA, "@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}}
-    licence = {**_entity("#licence", "CreativeWork", "Not stated"), "description": _LICENCE}
+    licence = _entity("#licence", "CreativeWork", "Not stated", description=_LICENCE)
     parts = []
     for name, content in files.items():
         text, kind = _KINDS[Path(name).suffix]
         size, checksum = str(len(content)), hashlib.sha256(content).hexdigest()
-        facts_of_file = {"encodingFormat": kind, "contentSize": size, "sha256": checksum}
-        parts.append({**_entity(name, "File", text), **facts_of_file})
+        parts.append(_entity(name, "File", text, encodingFormat=kind, contentSize=size, sha256=checksum))
     graph = [about, root, licence, *parts, *actions, *data, maker, *software, *facts]
     # without empty values, and without lists of one value, which JSON-LD writes as the value
     single = lambda value: value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -147,8 +146,8 @@ def _metadata(
     return {"@context": _CONTEXT, "@graph": [*{entity["@id"]: entity for entity in entities}.values()]}
 
 
-def _entity(id: str, kind: str, name: str) -> _Entity:
-    return {"@id": id, "@type": kind, "name": name}
+def _entity(id: str, kind: str, name: str, **facts: object) -> _Entity:
+    return {"@id": id, "@type": kind, "name": name, **facts}
 
 
 def _id(*names: object) -> str:
@@ -166,10 +165,10 @@ def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_E
     entities = []
     for name, checksum in sorted({(record.dataset, record.data_checksum or "") for record in records}):
         card = cards.read(name, config_dirs) if name in known else {}
-        entity = _entity(_id("data", name, checksum[:12]), "Dataset", str(card.get("title") or name))
         sources = [source["at"] for source in card.get("sources", ()) if source.get("at")]
         facts = {"sha256": checksum, "license": str(card.get("licence") or ""), "url": sources}
-        entities.append({**entity, "identifier": name, **facts})
+        id, title = _id("data", name, checksum[:12]), str(card.get("title") or name)
+        entities.append(_entity(id, "Dataset", title, identifier=name, **facts))
     return entities
 
 
@@ -190,8 +189,8 @@ def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
 
 
 def _application(name: str, version: str) -> _Entity:
-    entity = _entity(_id("software", name, version) if version else _id("software", name), "SoftwareApplication", name)
-    return {**entity, "version": version}
+    id = _id(*filter(None, ["software", name, version]))
+    return _entity(id, "SoftwareApplication", name, version=version)
 
 
 def _commits(records: Iterable[Record]) -> list[_Entity]:
@@ -223,4 +222,4 @@ def _compute(records: Sequence[Record]) -> list[_Entity]:
     values: list[tuple] = [(_id("compute", k), name, hours[name], "unitText", "h") for k, name in enumerate(hours, 1)]
     for k, (text, n) in enumerate(sorted(counts.items()), 1):
         values += [(_id("machine", k), "machine", text, "description", counted(n, "run"))] if text else []
-    return [{**_entity(id, "PropertyValue", name), "value": value, key: word} for id, name, value, key, word in values]
+    return [_entity(id, "PropertyValue", name, value=value, **{key: word}) for id, name, value, key, word in values]

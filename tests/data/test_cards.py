@@ -31,13 +31,13 @@ def test_the_options_of_a_reader_and_the_keys_of_a_split_set_are_those_that_it_r
         functions = of_table if name == "table" else (entry.function,)
         read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
         read |= {"outputs"} if name == "mat" else set()  # asked for by `in`
-        assert {*entry.options.known} == read - {"variant"}, name
+        assert {*entry.options.keys} == read - {"variant"}, name
     for name, entry in SPLIT_SETS.items():
         source = inspect.getsource(entry.function)
         read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", source))
         read |= {"folds"} if ".folds(card" in source else set()
         read |= {"repeats"} if "k // folds" in source else set()  # the number of the division into folds
-        assert {*entry.options.known} == read, name
+        assert {*entry.options.keys} == read, name
 
 
 def faults(name: str):

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
     from gpbench.report.figures.style import Picture
 
-
-Arrays = Callable[[str], "dict[str, ndarray]"]
-"""Maps the id of a record to the arrays of its trace.npz."""
+Arrays = Callable[[str], "dict[str, ndarray]"]  # maps the id of a record to the arrays of its trace.npz
 
 
 def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: Arrays) -> "Picture":

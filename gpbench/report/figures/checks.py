@@ -19,8 +19,7 @@ _NORMAL_GAP = 0.02  # mean difference of log densities, in nats, up to which pre
 # units of lengthscales by the scaler of the inputs; any other leaves the original ones
 _SCALED = {"standardise": "of standardised inputs", "unit_interval": "of inputs scaled to [0, 1]"}
 
-Predictions = Mapping[str, ndarray]
-"""Predictions of the test rows by column (`gpbench.records.arrays`)."""
+Predictions = Mapping[str, ndarray]  # predictions of the test rows by column (`gpbench.records.arrays`)
 
 
 def draw_intervals(predictions: Predictions) -> style.Picture:

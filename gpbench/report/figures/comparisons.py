@@ -124,8 +124,7 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
 
 @style.context()
 def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
-    """Draws the difference A - B and its 95 % interval for each data set, from the top: hollow points have no test, as
-    of a single split; grey ones are not significantly different from 0."""
+    """Draws A - B with its 95 % interval for each data set; hollow: no test, as of one split; grey: not significant."""
     metric = differences[0].metric
     hues = {"A": style.POSITIVE, "B": style.NEGATIVE, "": "#777777"}
     figure = style.figure(6.8, 1.7 + 0.26 * len(differences))

@@ -107,7 +107,7 @@ def _draw_units(content: RunContent) -> style.Picture:
 
 _KEEP = "run.keep=true (run.again=true where it is recorded)"
 _PREDICTED = "predictions of test rows: run.predictions=true, and its own results folder"
-_KINDS: Mapping[str, _Kind] = {
+_KINDS: Mapping[str, _Kind] = {  # by name, in the order in which they are offered
     "effects": _Kind(
         lambda run: "kept_shares" in run.arrays,
         lambda run: runs.draw_effects(run.record, run.arrays, run.columns),
@@ -140,4 +140,3 @@ _KINDS: Mapping[str, _Kind] = {
         f"a method with a lengthscale for each of several inputs, and {_KEEP}",
     ),
 }
-"""Kinds of pictures by name, in the order in which they are offered."""

@@ -96,8 +96,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
     for axis in axes[1:, 0]:
         axis.set_visible(False)
     if first := next((run for run in runs if "kept_mean" in run), None):
-        limits = first["kept_y"].min(), first["kept_y"].max()
-        look = {"vmin": limits[0], "vmax": limits[1]}
+        look = {"vmin": first["kept_y"].min(), "vmax": first["kept_y"].max()}
         axes[0, 0].scatter(*first["kept_X"].T, s=4, c=first["kept_y"], linewidths=0, rasterized=True, **look)
         axes[0, 0].set_title(f"{len(first['kept_X'])} training rows", fontsize=8)
     for column, cell, run in zip(axes[:, 1:].T, planned, runs):
@@ -174,8 +173,7 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
 
 
 def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the effects of the first split, mean ± 2 standard deviations, in original units; interactions are those of
-    the last cell of each data set.  With the option `truth` notes have the RMSE and coverage of bands over splits."""
+    """Draws effects of the first split, mean ± 2 standard deviations; interactions are of a data set's last cell."""
     options = experiment.figure
     is_known = "truth" in options
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
@@ -229,7 +227,6 @@ def effect_curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, wi
 
 def effect_surface(axis: Axes, run: Mapping[str, ndarray], i: int, with_truth: bool = False) -> None:
     """Draws the i-th interaction as colours, with contours of the truth or else its own."""
-    pair = tuple(map(int, run["kept_effect2_inputs"][i]))
     x, mean, _ = effects.original(run, 2, i)
     side = round(len(x) ** 0.5)
     first, second = x[::side, 0], x[:side, 1]
@@ -237,4 +234,4 @@ def effect_surface(axis: Axes, run: Mapping[str, ndarray], i: int, with_truth: b
     axis.imshow(image, extent=(first[0], first[-1], second[0], second[-1]), origin="lower", aspect="auto")
     lines = effects.truth(run, 2, i).reshape(side, side).T if with_truth else image
     axis.contour(first, second, lines, levels=7, colors="black" if with_truth else "white", linewidths=0.6, alpha=0.7)
-    axis.set_title(f"inputs {pair[0]} and {pair[1]}", fontsize=8)
+    axis.set_title("inputs {:.0f} and {:.0f}".format(*run["kept_effect2_inputs"][i]), fontsize=8)

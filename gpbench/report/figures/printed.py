@@ -58,8 +58,7 @@ def _against(axis: Axes, members: Sequence[Reproduction], colours: dict[str, str
         values = [value for c in members for value in (c.entry.mean, c.published.value) if value]
         limits = 0.7 * min(values), 1.4 * max(values)  # bars of small losses reach far down on a logarithmic axis
         axis.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
-        for direction in (axis.xaxis, axis.yaxis):
-            style.number_ticks(direction)
+        style.number_ticks(axis.xaxis, axis.yaxis)
     axis.axline((1, 1), (2, 2), color="black", linewidth=0.8, zorder=0)
     axis.set(xlabel="printed", ylabel="ours")
 

@@ -55,8 +55,7 @@ def draw_learning(record: Record, trace: Mapping[str, ndarray]) -> style.Picture
         below.plot(trace["step"], trace[metric], color=style.PALETTE["blue"])
         above.set(xscale="log", xlabel="seconds of training", title=metric)
         below.set(xscale="log", xlabel="steps")
-        style.number_ticks(above.xaxis)
-        style.number_ticks(below.xaxis)
+        style.number_ticks(above.xaxis, below.xaxis)
     return figure
 
 

@@ -91,17 +91,13 @@ def _along_size(
     experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: str
 ) -> tuple[ndarray, ndarray, str] | None:
     """The sizes, the quantity, and the other sizes that most cells share, as in " (M = 32)"; None below two cells."""
-    others: Callable[[Cell], tuple] = lambda cell: tuple(
-        (key, cell.job[key]) for key in keys if key != along and key in cell.job
-    )
+    others = lambda cell: tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
     groups = gather((others(cell), cell) for cell in cells if along in cell.job)
     fixed, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
     if len(group) < 2:
         return None
-    points = sorted(
-        (_size(experiment, along, cell), fmean(_value(quantity, record) for record in cell.finished)) for cell in group
-    )
-    sizes, values = np.array(points).T
+    mean = lambda cell: fmean(_value(quantity, record) for record in cell.finished)
+    sizes, values = np.array(sorted((_size(experiment, along, cell), mean(cell)) for cell in group)).T
     names = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in fixed]
     words = f" ({', '.join(names)})" if names else ""
     return (sizes, values, words) if np.isfinite(values).all() else None

@@ -30,55 +30,22 @@ PALETTE = {
 }
 """The palette of Okabe and Ito (2008) without its yellow, and a grey.  Values get its colours in this order."""
 
-_Dash = Literal["solid"] | tuple[float, tuple[float, ...]]  # a dash pattern as Matplotlib takes it
-
-DASHES: dict[str, _Dash] = {
+DASHES: dict[str, Literal["solid"] | tuple[float, tuple[float, ...]]] = {
     "solid": "solid",
     "dashed": (0, (5, 1.8)),
     "dotted": (0, (1.2, 1.4)),
     "dashdot": (0, (6, 1.5, 1.2, 1.5)),
 }
-"""Dash patterns by name, in the order in which values get them."""
+"""Dash patterns by name, as Matplotlib takes them, in the order in which values get them."""
 
-NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"
-"""Colours of the two classes of a data set."""
-SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")
-"""Background colours from probability 0 to 1."""
-
-_SETTINGS: Any = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.6,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "lines.linewidth": 1.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "legend.handlelength": 2.6,
-    "figure.dpi": 100,
-    "savefig.dpi": 200,
-    "savefig.bbox": "tight",
-    "savefig.pad_inches": 0.06,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "gpbench",
-}
+NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"  # colours of the two classes of a data set
+SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")  # background colours from probability 0 to 1
 
 
 @contextmanager
 def context() -> Iterator[None]:
     """Applies the style, not the user's settings, within a `with` statement; draws unknown letters as boxes."""
-    with matplotlib.style.context(_SETTINGS, after_reset=True), warnings.catch_warnings():
+    with matplotlib.style.context(f"{__package__}.gpbench", after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 
@@ -131,12 +98,13 @@ def figure(width: float, height: float) -> Picture:
     return Picture(figsize=(width, height), layout="constrained")
 
 
-def number_ticks(direction: Axis) -> None:
-    """Gives a logarithmic axis plain numbers, at 1, 2 and 5 where it has fewer than two powers of ten."""
-    low, high = direction.get_view_interval()
-    direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-    direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    direction.set_minor_formatter(NullFormatter())
+def number_ticks(*directions: Axis) -> None:
+    """Gives logarithmic axes plain numbers, at 1, 2 and 5 where they have fewer than two powers of ten."""
+    for direction in directions:
+        low, high = direction.get_view_interval()
+        direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        direction.set_minor_formatter(NullFormatter())
 
 
 def rows(axis: Axes, names: Sequence[str], **look: Any) -> None:

@@ -51,7 +51,6 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     """Draws the curves of all cells, a panel for each metric."""
     options = experiment.figure
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
-
     values = lambda key: list(dict.fromkeys(cell.job[key] for cell in planned))
     colour_key, dash_key = options["colour"], options.get("style", options["colour"])
     patterns = dict(options.get("dashes") or {})
@@ -99,6 +98,4 @@ def _scale(axis: Axes, curves: Sequence[_Curve], vertical: str) -> None:
     low, high = scale(min([low, *ends])), scale(max([high, *ends]))
     margin = 0.06 * (high - low) or 0.01
     axis.set_ylim(float(inverse(low - margin)), float(inverse(high + margin)))
-    for direction in (axis.xaxis, axis.yaxis):
-        if direction.get_scale() == "log":
-            style.number_ticks(direction)
+    style.number_ticks(axis.xaxis, *([axis.yaxis] if vertical == "log" else []))

@@ -1,13 +1,12 @@
 """The static site: a page for each paper, experiment, data set, method and cell, from records alone.
 
-`facts` holds the input, `views` formats entries for tables, and `pages` renders the templates, which escape all text.
-"""
+`facts` holds the input, `views` formats entries for tables, and `pages` renders the templates, which escape texts."""
 
 import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpbench.errors import ConfigError, StorageError, failure
+from gpbench.errors import ConfigError, StorageError, failure, require
 from gpbench.outputs import write_whole
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.pages import render_pages
@@ -19,11 +18,9 @@ _LIST = ".gpbench-site.json"  # lists the files of the site; a folder with this 
 
 def check_folder(out: Path) -> None:
     """Raises ConfigError unless `out` is absent, empty or an earlier site."""
-    if out.is_dir() and ((out / _LIST).is_file() or not any(out.iterdir())):
-        return
-    if out.exists():
-        problem = "has files that are not part of a report" if out.is_dir() else "is a file"
-        raise ConfigError(f"{out} {problem}; name another folder with --out DIR")
+    is_free = not out.exists() or (out.is_dir() and ((out / _LIST).is_file() or not any(out.iterdir())))
+    problem = "has files that are not part of a report" if out.is_dir() else "is a file"
+    require(is_free, f"{out} {problem}; name another folder with --out DIR", ConfigError)
 
 
 def write_site(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:

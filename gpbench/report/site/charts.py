@@ -1,14 +1,12 @@
-"""Charts of hundreds of cells: coordinates for `charts.html`, and SVG; Matplotlib takes most of a second for each."""
+"""Coordinates for the charts of `charts.html`, of hundreds of cells: Matplotlib takes most of a second for each."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
@@ -16,17 +14,16 @@ from gpbench.analysis.printing import number
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims import sentences
 from gpbench.claims.grades import Judged
-from gpbench.metrics import METRICS
 from gpbench.records.arrays import thin
 from gpbench.records.record import Record
 from gpbench.report.figures.dots import span_limits
+from gpbench.report.figures.runs import traced_metrics
 from gpbench.report.figures.traces import curve
 
 _CURVE_RUNS = 3  # runs of a learning curve; reading the traces of all would take most of the time of a report
 _PANELS = 3
 _LABEL = (18, 13)  # width and height of a label in pixels
-_WIDTH, _NAMES = 460, 190  # pixels of a plot of a claim, and of its names
-_ROW_HEIGHT, _MAX_ROWS = 15, 30  # pixels of a line of it, and largest number of lines
+_MAX_ROWS = 30  # largest number of lines of a plot of a claim
 
 
 @dataclass(frozen=True)
@@ -42,9 +39,9 @@ class Scale:
     def pixels(self, values: Any) -> list[float]:
         """The pixels of values; outside of the scale that of the nearer end."""
         transform = np.log if self.log else np.asarray
-        low, high = transform(self.low), transform(self.high)
-        fractions = (transform(np.clip(np.asarray(values, float), self.low, self.high)) - low) / (high - low)
-        return np.round(self.start + fractions * (self.end - self.start), 1).tolist()
+        within = np.clip(np.asarray(values, float), self.low, self.high)
+        ends = transform([self.low, self.high])
+        return np.round(np.interp(transform(within), ends, [self.start, self.end]), 1).tolist()
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
@@ -64,8 +61,9 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str]) -> dict[str, 
     sign = -1 if direction == "higher" else 1
     known.sort(key=lambda item: (not item[1].cell.held_out, sign * (item[1].mean or 0.0)))  # leaked ones win nothing
     tests = [paired_t_test([*entry.values.values()], entry.cell.ratio) for _, entry in known]
-    ends = lambda test: (test.mean, test.mean) if test.low is None else (test.low, test.high)  # of its 95 % interval
-    spans = [(low, test.mean, high) for test in tests for low, high in [ends(test)]]
+    spans = [
+        (mean, mean, mean) if low is None or high is None else (low, mean, high) for mean, _, low, high, _ in tests
+    ]
     scale = Scale(*span_limits(spans, direction), 1, 99)
     quality = Scale(scale.low, scale.high, 250, 20)
     seconds = [fmean(by_split(entry.cell, "seconds").values() or [0.0]) for _, entry in known]
@@ -97,9 +95,9 @@ def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarr
     """Curves of the objective and of metrics over the first runs of a cell; empty where these have no traces."""
     records = sorted((r for r in cell.records if not r.diverged), key=lambda r: (r.split, r.seed))[:_CURVE_RUNS]
     arrays = {record.id: thin(trace(record.id), whole=False) for record in records}
-    timed = {id: run if "seconds" in run else {} for id, run in arrays.items()}
-    names = [name for name in ("objective", *METRICS) if any(name in run for run in timed.values())]
-    return [*filter(None, (_learning_curve(name, records, timed) for name in names[:_PANELS]))]
+    timed = [record for record in records if "seconds" in arrays[record.id]]
+    metrics = traced_metrics([arrays[record.id] for record in timed])[:_PANELS]
+    return [*filter(None, (_learning_curve(metric, timed, arrays) for metric in metrics))]
 
 
 def _learning_curve(metric: str, records: Sequence[Record], arrays: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -122,41 +120,18 @@ def _learning_curve(metric: str, records: Sequence[Record], arrays: Mapping[str,
     return {"metric": metric, "line": " ".join(line), "band": " ".join(above + below[::-1]), "x": x, "y": y, "n": n}
 
 
-def claim_plot(judged: Judged) -> Markup:
-    """Intervals of the numbers of a clause beside its region, as SVG in the colours of the page."""
+def claim_plot(judged: Judged) -> dict[str, Any]:
+    """Pixels across of a clause's region, and of the numbers in its order with their intervals."""
     drawn = [(n.name, n.estimate) for n in judged.numbers if n.estimate][:_MAX_ROWS]
     region, ends = judged.clause.region, [end for end in judged.clause.region if not math.isinf(end)]
     points = [x for _, e in drawn for x in (e.value, *e.interval) if not math.isinf(x)] + ends
     margin = 0.05 * (max(points) - min(points) or abs(max(points)) or 1.0)
-    scale = Scale(min(points) - margin, max(points) + margin, _NAMES, _WIDTH)
-    height, (start, end) = _ROW_HEIGHT * len(drawn), scale.pixels(region)
-    parts = [f'<rect class="region" x="{start:.1f}" y="0" width="{end - start:.1f}" height="{height}"/>']
-    for k, (name, estimate) in enumerate(drawn):
-        y, (x, low, high) = _ROW_HEIGHT * (k + 0.5), scale.pixels([estimate.value, *estimate.interval])
-        kind = "inside" if region.low <= estimate.value <= region.high else "outside"
-        parts += [
-            f'<text x="{_NAMES - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(name or "all")}</text>',
-            f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y}" y2="{y}"/>',
-            f'<circle class="{kind}" cx="{x:.1f}" cy="{y}" r="3"/>',
-        ]
-    height += _ROW_HEIGHT
+    scale = Scale(min(points) - margin, max(points) + margin, 190, 460)
     unlog = math.exp if judged.clause.is_logarithmic else float
-    for x, end in zip(scale.pixels(ends), ends):
-        parts.append(f'<text x="{x:.1f}" y="{height - 3}" text-anchor="middle">{unlog(end):.3g}</text>')
-    words = escape(sentences.describe(judged.clause))
-    return Markup(
-        f'<svg class="claim" viewBox="0 0 {_WIDTH + 20} {height}" width="{_WIDTH + 20}" height="{height}" role="img"'
-        f' aria-label="{words}">{"".join(parts)}</svg>'
-    )
-
-
-def badge(name: str, counts: str, colour: str) -> bytes:
-    """A name and what is counted as a badge, an SVG to be shown elsewhere."""
-    a, b = (int(6.2 * len(text)) + 14 for text in (name, counts))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{a + b}" height="20" role="img" aria-label="{escape(name)}:'
-        f' {escape(counts)}"><rect width="{a}" height="20" fill="#444"/><rect x="{a}" width="{b}" height="20"'
-        f' fill="{colour}"/><g fill="#fff" text-anchor="middle"'
-        f' font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="{a / 2}" y="14">{escape(name)}</text>'
-        f'<text x="{a + b / 2}" y="14">{escape(counts)}</text></g></svg>\n'
-    ).encode()
+    kind = lambda value: "inside" if region.low <= value <= region.high else "outside"
+    return {
+        "words": sentences.describe(judged.clause),
+        "region": scale.pixels(region),
+        "ends": [(x, f"{unlog(end):.3g}") for x, end in zip(scale.pixels(ends), ends)],
+        "rows": [(name, kind(e.value), *scale.pixels([e.value, *e.interval])) for name, e in drawn],
+    }

@@ -81,8 +81,7 @@ class Facts:
     @cached_property
     def n_runs(self) -> dict[str, Counter[str]]:
         """Numbers of runs by value of each of the fields method, data set and status."""
-        fields = ("method", "dataset", "status")
-        return {name: Counter(getattr(record, name) for record in self.records) for name in fields}
+        return {name: Counter(getattr(r, name) for r in self.records) for name in ("method", "dataset", "status")}
 
     @cached_property
     def datasets(self) -> list[str]:

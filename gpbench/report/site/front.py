@@ -1,6 +1,7 @@
 """The front page: methods on data of one task and size, as `gpbench best` compares them; data sets; the search."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from statistics import median
 from typing import Any
@@ -12,15 +13,15 @@ from gpbench.analysis.kinds import Kind
 from gpbench.analysis.printing import number
 from gpbench.errors import AbsentError
 from gpbench.report.site.facts import Facts, page
+from gpbench.schema import is_whole
 
 _UNKNOWN = "size not recorded"
-_SIZES = {
+_SIZES = {  # smallest and largest number of rows, by the name of a size
     "under 1,000 rows": (0, 999),
     "1,000 to 10,000 rows": (1_000, 9_999),
     "10,000 to 100,000 rows": (10_000, 99_999),
     "100,000 rows and more": (100_000, inf),
 }
-"""Smallest and largest number of rows, by the name of a size."""
 _TASKS = ("binary", "multiclass", "regression")
 _METRICS = ("nll", "test_ll", "rmse")
 
@@ -48,16 +49,8 @@ def _board(task: str, size: str, protocol: str, second: Sequence[str], result: B
         "command": f"gpbench best --task {task} --rows={rows} --metric {result.metric} --protocol {protocol}",
         "result": result,
         "sentence": best_sheet.sentence(result),
-        "standings": [
-            {
-                "name": name,
-                "method": _start(name, methods),
-                "rank": rank,
-                "verdict": "" if name == result.leader else result.verdict(name),
-                "seconds": number(median(known)) if (known := seconds[name]) else "",
-            }
-            for name, rank in result.average.items()
-        ],
+        "methods": {name: _start(name, methods) for name in result.average},
+        "seconds": {name: number(median(known)) if known else "" for name, known in seconds.items()},
         "rows": [row(dataset) for dataset in result.datasets],
     }
 
@@ -70,23 +63,18 @@ def boards(facts: Facts) -> list[dict[str, Any]]:
 
 def _boards(facts: Facts, task: str, size: str) -> Iterator[dict[str, Any]]:
     by_protocol = gather((r.protocol, r) for r in Kind(task, _SIZES[size]).records(facts.records, facts.folders))
-    results_of: dict[str, dict[str, BestMethods]] = {}
+    results: list[tuple[str, BestMethods]] = []
     for protocol, records in by_protocol.items():
         recorded = {name for record in records for name in record.metrics}
         for metric in filter(recorded.__contains__, _METRICS):
-            try:
-                results_of.setdefault(protocol, {})[metric] = best_methods(records, metric)
-            except AbsentError:
-                continue
-    breadths = {
-        name: max((len(result.average) * len(result.datasets) for result in results.values()), default=0)
-        for name, results in results_of.items()
-    }
-    main = max(breadths, key=lambda name: (breadths[name], name == "clean"), default="")
-    for protocol, results in results_of.items():
-        for metric, result in results.items():
-            second = {"metric": metric != next(iter(results)), "protocol": protocol != main}
-            yield _board(task, size, protocol, [name for name, is_second in second.items() if is_second], result)
+            with suppress(AbsentError):
+                results.append((protocol, best_methods(records, metric)))
+    breadth = lambda item: (len(item[1].average) * len(item[1].datasets), item[0] == "clean")
+    main, _ = max(results, key=breadth, default=("", None))
+    for protocol, result in results:
+        first = next(other.metric for name, other in results if name == protocol)
+        second = {"metric": result.metric != first, "protocol": protocol != main}
+        yield _board(task, size, protocol, [name for name, is_second in second.items() if is_second], result)
 
 
 def _start(text: str, names: Iterable[str]) -> str:
@@ -94,11 +82,10 @@ def _start(text: str, names: Iterable[str]) -> str:
     return max((name for name in names if f"{text} ".startswith(f"{name} ")), key=len, default=text)
 
 
-def _size_of(rows: object) -> str:
+def _size_of(rows: Any) -> str:
     """The name of a size of data; `rows` is the number of rows, if it is known."""
-    if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
-        return _UNKNOWN
-    return next(name for name, (low, high) in _SIZES.items() if low <= rows <= high)
+    known = is_whole(rows) and rows > 0
+    return next((name for name, (low, high) in _SIZES.items() if known and low <= rows <= high), _UNKNOWN)
 
 
 def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:

@@ -20,7 +20,7 @@ from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import outcomes, total
-from gpbench.analysis.tables import LEGEND, MEANINGS, title
+from gpbench.analysis.tables import MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
@@ -35,7 +35,6 @@ from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.sections import drawn, section
 from gpbench.version import __version__
 
-_STATIC = ("style.css", "site.js")
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
 """Sections of a configuration that the page of a cell shows; to parse all of it would take most of a report's time."""
 
@@ -66,18 +65,15 @@ class _Site:
             "page": facts.page,
             "grid_html": lambda grid: Markup(grid_html(grid)),
             "title_of": cache(lambda metric: title(metric, site_facts.records)),  # which looks through all records
-            "badges": views.badges,
-            "legend": LEGEND,
             "tied": MEANINGS["tied"],
             "number": number,
-            "docs": site_facts.docs,
             "scale": SCALE,
             "tones": lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
-            "kinds": views.VERDICT_BADGES,
+            "kinds": {grade.word: grade.tone for grade in SCALE},
             "claims": claim_report,
             "charts": charts,
+            "views": views,
             "effect": sentences.effect,
-            "links": lambda verdict: views.links(verdict, site_facts.page_of),
             "notes": published.NOTES,
         }
 
@@ -91,8 +87,8 @@ class _Site:
 def render_pages(site_facts: Facts) -> Iterator[_Page]:
     """All files of the site: pairs of a path from its root and bytes."""
     site = _Site(site_facts)
-    for name in _STATIC:
-        yield name, (resources.files(__package__) / "static" / name).read_bytes()
+    for file in (resources.files(__package__) / "static").iterdir():
+        yield file.name, file.read_bytes()
     presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
     marked = views.mark_datasets(site_facts.entries)
     yield site.page("results.html", "All results", table=_rows(site, marked), n=len(marked))
@@ -110,14 +106,13 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
         path, summary = facts.page("claims", paper), claim_report.summary(verdicts)
         badge = path.removesuffix(".html") + ".svg"
         colour = badge_grade([verdict.word for verdict in verdicts]).colour
-        yield badge, charts.badge(f"{paper} claims", summary, colour)
+        yield site.page(badge, f"{paper} claims", "badge.svg", counts=summary, colour=colour)
         yield site.page(path, f"Claims of {paper}", paper=paper, verdicts=verdicts, badge=badge, summary=summary)
-    index = _ENCODE([*front.search_index(site_facts, presets)])
-    yield "search.js", f"const SEARCH = {escape_json(index)};\n".encode()
+    yield "search.js", f"const SEARCH = {escape_json(_ENCODE([*front.search_index(site_facts, presets)]))};\n".encode()
     numbers = gather((ours.paper, ours) for ours in site_facts.compared)
     by_paper = [*numbers.items(), *((paper, []) for paper in site_facts.verdicts if paper not in numbers)]
     headline = total(site_facts.compared)
-    yield "badge.svg", charts.badge("gpbench", headline, SCALE[0 if printed else -1].colour)
+    yield site.page("badge.svg", "gpbench", "badge.svg", counts=headline, colour=SCALE[0 if printed else -1].colour)
     yield site.page(
         "index.html",
         "Gaussian processes at scale, measured",
@@ -132,20 +127,19 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
         pictures=pictures[:2],
         ranks=ranks[:1],
     )
-    for paper, citation in site_facts.papers.items():
-        yield _paper(site, paper, citation, [p for planned in presets.values() for p in planned])
+    for paper in site_facts.papers:
+        yield _paper(site, paper, [p for planned in presets.values() for p in planned])
     for name in site_facts.datasets:
         yield _dataset(site, name)
     for name in site_facts.method_names:
         tables = views.by_cell([e for e in site_facts.entries if e.cell.method == name], site_facts.page_of)
         places = [(board, place_sheet(board, name)) for board in site_facts.boards if name in board.methods]
-        about = site_facts.methods.get(name, "")
-        yield site.page(facts.page("method", name), name, description=about, tables=tables, places=places)
+        yield site.page(facts.page("method", name), name, tables=tables, places=places)
     for cell in site_facts.cells:
         yield from _cell(site, cell)
 
 
-def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> _Page:
+def _paper(site: _Site, paper: str, planned: Sequence[PlannedExperiment]) -> _Page:
     headings = {"worse": "Worse than printed", "better": "Better than printed", "equal": "Equal"}
     own = [item for item in site.facts.compared if item.paper == paper]
     no_target, page_of = "Printed numbers that are no targets", site.facts.page_of
@@ -154,7 +148,6 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
     return site.page(
         facts.page("paper", paper),
         paper,
-        citation=citation,
         planned=[p for p in planned if p.experiment.paper == paper],
         compared={name: compared[name] for name in (*headings.values(), no_target) if name in compared},
         exclusions=dict(Counter(item.exclusion for item in own if item.exclusion).most_common()),
@@ -183,7 +176,6 @@ def _dataset(site: _Site, name: str) -> _Page:
     return site.page(
         facts.page("dataset", name),
         name,
-        card=card,
         facts_of={key: value for key, value in every.items() if value},
         tables=views.by_cell(views.mark_datasets(ours), site.facts.page_of),
         published=[row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name],

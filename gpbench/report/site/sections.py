@@ -16,14 +16,12 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
-from gpbench.report.site import views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 
 if TYPE_CHECKING:
     from gpbench.report.figures.style import Picture
 
 _Section = tuple[dict[str, Any], dict[str, bytes]]
-_Rows = Sequence[Mapping[str, object]]  # numbers of a table, for a file
 
 
 def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures: bool = True) -> _Section:
@@ -57,7 +55,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
             files[f"{name}.svg"] = drawn(draw_board(board))
     with suppress(ConfigError) if experiment.table.get("kind") == "ranks" else nullcontext():  # no methods to rank
         if planned.n_recorded and experiment.table:
-            table, rows = _table(facts, planned)
+            table, rows = _table(planned)
             values |= {**table, "csv": f"{name}.csv"}
             files[f"{name}.csv"] = (rows_as_csv(rows) + "\n").encode()
     return values, files
@@ -68,39 +66,30 @@ def _figure(facts: Facts, picture: Experiment, planned: PlannedExperiment, name:
     source, format = facts.figures.get((picture.id, label)), FIGURES[picture.figure["kind"]].format
     records = (record for cell in planned.cells for record in cell.records)
     shipped = source and all((record.id, record.created) in facts.shipped for record in records)
-    try:
+    with suppress(ConfigError) if source else nullcontext():
         if not shipped:
             from gpbench.report import figures  # takes a third of a second
 
             figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)
             file = f"{'-'.join(filter(None, [name, label]))}.{format}"
             return {"file": file, "notes": figure.notes, "committed": False}, {file: drawn(figure, format)}
-    except ConfigError:
-        if not source:
-            raise
     assert source
     file = f"{name.removesuffix(f'-{planned.preset}')}{label and '-'}{label}.webp"
     return {"file": file, "notes": (), "committed": True}, {file: _smaller(source)}
 
 
-def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
+def _table(planned: PlannedExperiment) -> tuple[dict[str, Any], Sequence[Mapping[str, object]]]:
     """The values of a table for `experiment.html`, and its rows for a file.  Raises ConfigError: no methods to rank."""
     if planned.experiment.table.get("kind") == "ranks":
         sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
         return {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
     table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
     entries = [entry for block in table_blocks for entry in block.entries]
-    footnotes = entry_notes(entries)
-
-    def rows(block: experiment_tables.Block) -> dict[str, dict[str, Any]]:
-        view = lambda entry: views.view(entry, facts.page_of, footnotes)
-        return {name: {column: view(e) for column, e in entries.items()} for name, entries in block.rows.items()}
-
     made_with = experiment_tables.facts(planned.experiment, planned.preset, planned.cells)
     values = {
-        "blocks": [(block.title, rows(block)) for block in experiment_tables.held_out_first(table_blocks)],
+        "blocks": experiment_tables.held_out_first(table_blocks),
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
-        "footnotes": footnotes,
+        "footnotes": entry_notes(entries),
         "verdict": agreement(entries),
         "provenance": [*seconds_notes(entries), *(f"{name}: {text}" for name, text in made_with.items())],
     }

@@ -13,15 +13,11 @@ from gpbench.analysis.provenance import imported_note
 from gpbench.analysis.ranks import rank_table, ranking_notes
 from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import seconds_notes, with_marks
-from gpbench.claims.grades import SCALE, Judged
+from gpbench.claims.grades import Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
-
-_TONES = {"good": "whole", "bad": "diverged", "open": "partial", "none": "none"}
-VERDICT_BADGES = {grade.word: _TONES[grade.tone] for grade in SCALE}
-"""Kinds of badges by verdict."""
 
 
 def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -70,10 +66,8 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
     """Warnings beside values, as pairs of kind and text, with the number of runs that a part of them has."""
     whole = len(cell.records)
-    quick, imported, dirty = (
-        sum(map(condition, cell.records))
-        for condition in (lambda r: r.preset == "quick", lambda r: bool(r.imported), lambda r: bool(r.dirty))
-    )
+    quick = sum(record.preset == "quick" for record in cell.records)
+    imported, dirty = (sum(bool(getattr(r, name)) for r in cell.records) for name in ("imported", "dirty"))
     some = lambda text, n: text if n == whole else f"{text} ({n} of {whole})"
     undefined = [(f"{e.metric} {words} ({n})", n) for e in entries for words, n in e.undefined.items()]
     warnings = [
@@ -107,9 +101,8 @@ def rank_sections(records: Sequence[Record], tasks: Mapping[str, str]) -> list[d
     for (protocol, precision), group in groups.items():
         cells = group_runs(group)
         recorded = {name: None for record in group for name in record.metrics}
-        own = [name for name in recorded if name not in METRICS]
         conditions = f"protocol {protocol}, {precision}".removesuffix(", ")
-        metrics = [*(name for name in METRICS if name in recorded), *own]
+        metrics = [*(name for name in METRICS if name in recorded), *(name for name in recorded if name not in METRICS)]
         sections += filter(None, (_section(cells, metric, conditions, tasks) for metric in metrics))
     return sections
 
@@ -142,14 +135,12 @@ def _section(
     quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
     pairs = [(name, *method_of(cell)) for name, cell in labelled]
     settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
-    imported = imported_note(records)
     return {
         "title": f"{metric}, {conditions}",
         "task": ", ".join(sorted({tasks.get(name.partition(" ")[0], "others") for name in ranking.datasets})),
         "quick": bool(quick),
         "ranking": ranking,
-        "names": ranking.methods,
-        "notes": [*ranking_notes(ranking), *filter(None, [imported])],
+        "notes": [*ranking_notes(ranking), *filter(None, [imported_note(records)])],
         "settings": settings,  # of methods whose labels omit them
         "data": {  # values by data set, method and split, in columns, for site.js
             "metric": metric,
@@ -165,12 +156,11 @@ def _section(
     }
 
 
-def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Names and pages of the cells that the numbers come from, each once."""
-    cells = {
+def links(judged: Judged, page_of: Mapping[str, str]) -> dict[str, str]:
+    """Names of the cells that the numbers come from, by page."""
+    return {
         page_of[cell.records[0].id]: f"{cell.method} {cell.label} on {cell.dataset} {cell.output}".rstrip()
         for number in judged.numbers
         for cell in number.cells
         if cell.records[0].id in page_of
     }
-    return [(name, page) for page, name in cells.items()]
