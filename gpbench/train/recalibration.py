@@ -28,7 +28,8 @@ def recalibrated(programs: Programs, group: Group, fit: Fit) -> tuple[Group, Pre
     everywhere = programs.devices.everywhere
     (X, z), step_keys = everywhere((group.kept_out, group.step_keys))
     # predictions of what methods train on: a transform adds the same to a log density for all factors
-    judged = replace(group, X_test=X, y_test=z, step_keys=step_keys, changes=replace(group.changes, warp=None))
+    changes = replace(group.changes, warp=None, threshold=None)
+    judged = replace(group, X_test=X, y_test=z, step_keys=step_keys, changes=changes)
 
     def with_factor(group: Group, factor: _Factors) -> Group:
         own = Recalibration(jnp.asarray(factor, group.X.dtype), change.name)

@@ -61,16 +61,14 @@ def test_a_job_that_slurm_stops_before_its_time_limit_is_submitted_again_and_goe
 @pytest.mark.parametrize("pack", [1, 2])
 def test_more_jobs_than_an_array_holds_go_as_room_comes_some_in_one_task(tmp_path, cluster, pack):
     """Of at most four tasks, as the Slurm of these tests has it."""
-    words = ["seed=range(0,10)", f"hydra.launcher.pack={pack}"]
-    code, out, err = gpbench(tmp_path, *ON_SLURM, *words, **cluster)
+    code, out, err = gpbench(tmp_path, *ON_SLURM, "seed=range(0,10)", f"hydra.launcher.pack={pack}", **cluster)
     assert (code, err) == (0, "") and out.endswith("10 jobs: 10 done\n")
     assert len(Store(tmp_path / "results").ids()) == 10
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["runs"]
 
 
 def test_a_failed_job_of_a_task_leaves_the_others_their_outcomes_and_a_stop_begins_no_other(tmp_path, cluster):
-    words = ["method.fate=done,error,killed", "hydra.launcher.pack=3"]
-    code, out, _ = gpbench(tmp_path, *ON_SLURM, *words, **cluster)
+    code, out, _ = gpbench(tmp_path, *ON_SLURM, "method.fate=done,error,killed", "hydra.launcher.pack=3", **cluster)
     assert code == 6 and "3 jobs: 1 done, 2 failed\n" in out
     log = tmp_path / "log"
     words = ["seed=0,1", "method.seconds=4", "hydra.launcher.pack=2", "hydra.launcher.resubmit=0"]
