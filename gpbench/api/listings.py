@@ -9,6 +9,7 @@ from typing import Any
 from gpbench import paths, plugins, schema
 from gpbench.analysis import printing
 from gpbench.analysis.grouping import gather
+from gpbench.analysis.kinds import number_range
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.api.selection import Names, names
 from gpbench.api.tables import Table
@@ -61,6 +62,7 @@ def ls(
     status: Names = None,
     suite: str | None = None,
     task: str | None = None,
+    rows: str | int | None = None,
     conditions: str | Sequence[str] = (),
     results: Results = None,
 ) -> Listing:
@@ -73,6 +75,7 @@ def ls(
         config_dir: a folder with your own dataset/, method/, protocol/ files
         suite: only data sets of this suite, board or development
         task: only data sets of this task
+        rows (A-B): only data sets of so many rows, as 30k-60k, 30k- or -60k; 50k is 25k to 100k
         conditions (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in
             metrics.nll<0.4; may be repeated
         dataset, method, protocol, status, results: as for `table`, of runs alone
@@ -81,15 +84,18 @@ def ls(
         A table with a row for each; its `exit_code` is that of a faulty card, which is left out and named on stderr.
 
     examples:
-      gpbench ls datasets --suite board --task binary
+      gpbench ls datasets --suite board --task binary --rows -5k
       gpbench ls runs --dataset pima --status diverged
       gpbench ls runs --where 'seconds.train>60'
     """
     require_known(kind, _KINDS, f"no list of {kind!r}")
     facts = {key: value for key, value in {"suite": suite, "task": task}.items() if value is not None}
+    for key, value in {"rows": rows, **facts}.items():
+        line = f"{key} {value} selects data sets: leave it out for {kind}"
+        require(kind == "datasets" or value is None, line, ConfigError)
     for key, value in facts.items():
-        require(kind == "datasets", f"{key} {value} selects data sets: leave it out for {kind}", ConfigError)
         schema.parse(CARD.keys[key].range).check(key, value)
+    fewest, most = number_range(rows, "rows")
     values = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
     fields = {name: names(value) for name, value in values.items() if value}
     config_dirs = folders(config_dir)
@@ -104,11 +110,13 @@ def ls(
     from gpbench.data import cards
 
     known, faults = cards.readable(config_dirs)
-    selected = sorted((name for name, card in known.items() if facts.items() <= card.items()), key=printing.natural)
+    fit = (name for name, card in known.items() if facts.items() <= card.items())
+    sized = (name for name in fit if rows is None or fewest <= (known[name].get("rows") or -1) <= most)
+    selected = sorted(sized, key=printing.natural)
     for fault in faults:
         print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
-    rows = [{"name": name} | {key: known[name].get(key) for key in _FACTS} for name in selected]
-    return Listing(kind, rows, exit_code=faults[0].exit_code if faults else 0)
+    lines = [{"name": name} | {key: known[name].get(key) for key in _FACTS} for name in selected]
+    return Listing(kind, lines, exit_code=faults[0].exit_code if faults else 0)
 
 
 def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:

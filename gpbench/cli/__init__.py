@@ -42,6 +42,10 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal lacks is no error
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    if "_ARGCOMPLETE" in os.environ:
+        from gpbench.cli.completion import complete
+
+        complete()
     words = sys.argv[1:] if argv is None else argv
     if _TRAINING.intersection((tuple(words[:1]), tuple(words[:2]))):
         _outlive_readers()

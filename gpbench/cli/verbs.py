@@ -30,7 +30,7 @@ VERBS = {
     "cite": "BibTeX of methods, data sets, protocols, runs",
     "doctor": "devices, versions, folders, and missing data sets",
 }
-_ACTIONS = {
+ACTIONS = {
     "data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"),
     "leaderboard": ("show", "add", "verify"),
 }
@@ -56,7 +56,7 @@ def call(argv: Sequence[str]) -> int:
         _overview(argv[: argv.index(verb)])
     name, words = split_words([verb, *argv[argv.index(verb) + 1 :]])
     if not name:
-        return _overview(words, verb, {action: verb_of(f"{verb} {action}").description for action in _ACTIONS[verb]})
+        return _overview(words, verb, {action: verb_of(f"{verb} {action}").description for action in ACTIONS[verb]})
     entry = verb_of(name)
     arguments, options = entry.parse(words)
     if options.get("config_dir"):
@@ -83,7 +83,7 @@ def call(argv: Sequence[str]) -> int:
 def split_words(argv: Sequence[str]) -> tuple[str, list[str]]:
     """The name of a verb, with that of its action, and the words after it; "" where the action is missing."""
     verb, *words = argv
-    if (actions := _ACTIONS.get(verb)) is None:
+    if (actions := ACTIONS.get(verb)) is None:
         return verb, words
     if words and not words[0].startswith("-"):
         action, *words = words
@@ -101,7 +101,8 @@ def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = V
         description="" if verb else "Scalable Gaussian-process methods beside the numbers their papers published.",
         epilog=f"gpbench {verb} ACTION --help describes an action"
         if verb
-        else "gpbench VERB --help describes a verb, for example gpbench run --help",
+        else "gpbench VERB --help describes a verb, for example gpbench run --help\n"
+        'eval "$(register-python-argcomplete gpbench)" lets bash and zsh complete words',
     )
     if not verb:
         parser.add_argument("--version", action="version", version=f"gpbench {__version__}")

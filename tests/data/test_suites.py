@@ -77,6 +77,8 @@ def test_data_sets_are_listed_by_suite_and_task(printed):
     assert len(of_board) == 13 and {CARDS[name]["suite"] for name in of_board} == {"board"}
     assert {*listed("--task", "count")} == {name for name, card in CARDS.items() if card["task"] == "count"}
     assert len(listed()) == len(CARDS)
+    small = listed("--task", "count", "--rows", "-500") + listed("--task", "count", "--rows", "501-")
+    assert {*small} == {*listed("--task", "count")} != {*listed("--task", "count", "--rows", "501-")}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,7 @@ def test_data_sets_are_listed_by_suite_and_task(printed):
     [
         (["datasets", "--suite", "bord"], "suite=bord: must be board, development or null"),
         (["datasets", "--task", "classes"], "task=classes: must be binary, multiclass, regression or count"),
+        (["datasets", "--rows", "many"], "rows=many: write a number or a range, as 50k, 30k-60k, 30k- or -60k"),
         (["methods", "--suite", "board"], "suite board selects data sets: leave it out for methods"),
         (["runs", "--task", "binary"], "task binary selects data sets: leave it out for runs"),
     ],

@@ -1,0 +1,71 @@
+"""Completion of command lines by the shell, through argcomplete: verbs, options, methods, data sets and settings."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from gpbench import paths, plugins
+from gpbench.cli.parser import Parser
+from gpbench.cli.verbs import ACTIONS, VERBS, split_words, verb_of
+from gpbench.errors import GpbenchError
+
+_GROUPS = ("method", "dataset", "protocol")
+_CHOICES = {"method": "method", "dataset": "dataset", "names": "dataset"}  # parameters with names of such a group
+
+
+def complete() -> None:
+    """Answers the shell that asks for completions, and ends the process."""
+    import argcomplete
+    from argcomplete.lexers import split_line
+
+    start = int(os.environ["_ARGCOMPLETE"])  # number of words of the line that are the program's name
+    words = split_line(os.environ["COMP_LINE"], int(os.environ["COMP_POINT"]))[3][start:]
+    actions = ACTIONS.get(words[0]) if words else VERBS
+    if actions and len(words) < 2:
+        parser, rest = Parser(), list[str]()
+        parser.add_argument("name", choices=[*actions])
+    else:
+        try:
+            name, rest = split_words(words)
+        except GpbenchError:
+            os._exit(1)
+        parser = verb_of(name).parser
+    os.environ["_ARGCOMPLETE"] = str(start + len(words) - len(rest))  # words of a verb are to its parser the program
+    for action in parser._actions:
+        if action.dest == "overrides":
+            action.completer = partial(_settings, rest)  # type: ignore[attr-defined]
+        elif action.dest in _CHOICES:
+            action.completer = _listed(_names(_CHOICES[action.dest]))  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser, append_space=None)
+
+
+def _names(group: str) -> list[str]:
+    return sorted(paths.yaml_files(group, plugins.folders()))
+
+
+def _listed(names: Iterable[str], head: str = "") -> Callable[..., list[str]]:
+    """Completes the last of some values with commas between them."""
+
+    def complete(prefix: str, **_: Any) -> list[str]:
+        before, comma, _last = prefix.removeprefix(head).rpartition(",")
+        return [f"{head}{before}{comma}{name}" for name in names]
+
+    return complete
+
+
+def _settings(words: Sequence[str], prefix: str, **_: Any) -> list[str]:
+    """Completes `method=sep` by the names of files, and `run.jobs=` by the keys that the words so far leave."""
+    from gpbench.config import merge
+    from gpbench.config.values import PROTOCOL
+
+    key, equals, _value = prefix.partition("=")
+    if equals:
+        values, _text = PROTOCOL.get(key.removeprefix("protocol."), ("", ""))
+        known = _names(key) if key in _GROUPS else map(str, values) if isinstance(values, list) else ()
+        return _listed(known, f"{key}=")(prefix)
+    said = dict(word.split("=", 1) for word in words if word.count("=") == 1)
+    node = merge.choose({group: said[group] for group in _GROUPS if said.get(group) in _names(group)}, ())
+    node = {name: node[name] for name in node if name != "dataset"}
+    keys = [name for name, _ in merge.leaves(node) if not name.endswith(("_target_", ".name"))]
+    return [f"{name}=" for name in (*_GROUPS, *keys)]
