@@ -14,6 +14,7 @@ from typing import Any
 import catalogue
 import optax
 import yaml
+from schemas import schemas
 
 from gpbench import data_registry, paths, registry, schema
 from gpbench.config import cards, declared
@@ -129,7 +130,7 @@ def keys_of_cards() -> list[str]:
     tables |= {f"`splits` with the set `{name}`": entry.options for name, entry in data_registry.SPLIT_SETS.items()}
     lines = ["", "## Cards", "", "The keys of cards of data sets; [Data](data.md) explains them."]
     for title, keys in tables.items():
-        if not keys.known:
+        if not keys.keys:
             continue
         lines += ["", f"{title} has these keys:", "", "| key | values | default | meaning |", "|---|---|---|---|"]
         for name, key in keys.keys.items():
@@ -147,12 +148,15 @@ def main() -> int:
         REFERENCE / "datasets.md": catalogue.data_sets(),
         REFERENCE / "experiment_list.md": catalogue.experiments(),
     }
+    for name, content in schemas().items():
+        texts[REFERENCE / "schemas" / f"{name}.json"] = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv:
         for path in stale:
             print(f"{path} is not current: run scripts/settings.py")
         return bool(stale)
     for path in stale:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(texts[path], encoding="utf-8")
     return 0
 

@@ -180,7 +180,7 @@ _SHOWS = ("proved", "refuted", "holds", "leans for", "mixed", "leans against")
 """Grades that tests may give: of a proof or a counterexample, of committed runs, and of examples of our own."""
 _TEST = re.compile(r"tests/[\w/]+\.py::\w+(\[.+\])?")
 _LINES = ("text", "elsewhere", "reason", "printed_why", "note", "control")
-_CLAIM = Keys(
+CLAIM = Keys(
     {
         **dict.fromkeys(("place", "experiments", "test", *_LINES), optional()),
         "text": required(),
@@ -235,7 +235,7 @@ def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
 
 
 def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Claim:
-    content = _CLAIM.check(content, subject)
+    content = CLAIM.check(content, subject)
     tests = _texts(content.get("test", []))
     ways = [key for key in ("clauses", "test", "reason") if content.get(key)]
     unnamed = [test for test in tests if not _TEST.fullmatch(test)]

@@ -25,7 +25,7 @@ FACTS = ("names", "data", "splits", "kernel", "settings", "budget", "cores", "ma
 cores moves them, which runs the marks leave out, and what the paper has."""
 
 _BARE = re.compile(r"(?<![\w.=-])\d[\d.,]*(?![\w-])|[{}]")  # a number of no name, such as m=15%, dgp-2 or 8-bit
-_KEYS = Keys(
+KEYS = Keys(
     {
         "title": required("text"),
         "runs": required(MAPPINGS),
@@ -138,7 +138,7 @@ def _selected(block: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[st
 
 
 def _experiment(id: str, content: Any, path: Path) -> Experiment:
-    content = _KEYS.check(content, f"{path}: the experiment")
+    content = KEYS.check(content, f"{path}: the experiment")
     demand = lambda is_right, fault: require(is_right, f"{path}: {fault}", ConfigError)
     table, figure, figures = (content.get(name) or {} for name in ("table", "figure", "figures"))
     demand(table or figure or figures, "say what is made of the runs, a table or a figure")
