@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from gpbench import paths, plugins
-from gpbench.errors import AbsentError, nearest, require, require_known
+from gpbench.analysis.grouping import gather
+from gpbench.errors import AbsentError, ConfigError, either, nearest, require, require_known
 from gpbench.papers import published
 from gpbench.records.record import Record
 
@@ -102,4 +103,8 @@ def single_metric(metric: str | None, records: Sequence[Record], shared: Iterabl
     known = set(shared) or set().union(*(record.metrics for record in records))
     name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)
+    for dataset, of_set in gather((record.dataset, record) for record in records if name.startswith("tail_")).items():
+        texts = {text for record in of_set for text in record.setting.split(", ") if text.startswith("threshold=")}
+        mend = f"take --setting {min(texts, default='')}, or delete the others with `gpbench rm`"
+        require(len(texts) < 2, f"{name}: runs on {dataset} have {either(sorted(texts))}: {mend}", ConfigError)
     return name

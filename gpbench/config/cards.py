@@ -43,7 +43,7 @@ CARD = Keys(
         "columns": optional(TEXTS, "Names of the inputs."),
         "output_names": optional(TEXTS, "Names of the outputs."),
         "exposure": optional(TEXT, "Input above 0 to which expected counts are proportional, such as person-years."),
-        "threshold": optional("number", "Target of a regression above which `tail_ll` and `tail_crps` score."),
+        "threshold": optional("number or null", "Target of a regression above which `tail_ll` and `tail_crps` score."),
         "incomplete": optional(["drop", None], "`drop` leaves out rows with empty cells; else they are an error."),
         "impute": optional(CENTRES, "Values of empty cells of inputs, from the training rows."),
         "variant": optional("any", "Variant in use."),

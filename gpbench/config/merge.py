@@ -9,6 +9,7 @@ from typing import Any
 
 from gpbench import paths, yamls
 from gpbench.config import declared
+from gpbench.config.cards import CARD
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, as_word, either, listed, nearest, refuse
 from gpbench.registry import KINDS, TARGET
@@ -200,6 +201,8 @@ def _unknown_key(full_key: str, root: _Node) -> ConfigError:
         hint = nearest(key, [str(name) for name in sections if name not in ("_target_", "implied", "name")])
     if section == "method" and not str(sections.get("_target_")).startswith("gpbench."):
         hint += f"; +{full_key}=VALUE sets a field that its file lacks"
+    if section == "dataset" and key in CARD.keys:
+        hint = f"the card has none: write +{full_key}=VALUE"
     if section == "protocol":
         files = sorted((paths.conf_dir() / "protocol").glob("*.yaml"))
         if others := [path.stem for path in files if key in _file(path)[0]]:

@@ -54,7 +54,8 @@ def bins(edges: Float[ndarray, "n E"], probs: Float[ndarray, "n B"], y: _Rows) -
     probs, widths = probs / probs.sum(axis=1, keepdims=True), np.maximum(np.diff(edges, axis=1), np.finfo(float).tiny)
     F = np.pad(np.cumsum(probs, axis=1), ((0, 0), (1, 0)))
     inside = np.clip(y, edges[:, 0], edges[:, -1])
-    share = np.clip((inside[:, None] - edges[:, :-1]) / widths, 0.0, 1.0)  # of each bin below y
+    with np.errstate(over="ignore"):
+        share = np.clip((inside[:, None] - edges[:, :-1]) / widths, 0.0, 1.0)  # of each bin below y
     at_y = F[:, :-1] + share * probs
     sides = (share, F[:, :-1], at_y), (1.0 - share, 1.0 - at_y, 1.0 - F[:, 1:])
     below, above = (np.sum(w * widths * (a**2 + a * b + b**2) / 3.0, axis=1) for w, a, b in sides)
@@ -73,3 +74,14 @@ def bins(edges: Float[ndarray, "n E"], probs: Float[ndarray, "n B"], y: _Rows) -
         "cdf": np.sum(share * probs, axis=1),
         **dict(zip(ENDS, ends)),
     }
+
+
+def bins_above(
+    edges: Float[ndarray, "n E"], probs: Float[ndarray, "n B"], least: float
+) -> tuple[Float[ndarray, "n F"], Float[ndarray, "n E"]]:
+    """Edges and probabilities of the larger of a target and `least`: what is below is at that edge."""
+    inner = np.clip(least, edges[:, :1], edges[:, -1:])
+    split = np.sort(np.concatenate([edges, inner], axis=1), axis=1)
+    F = np.pad(np.cumsum(probs, axis=1), ((0, 0), (1, 0)))
+    parts = np.diff([np.interp(*row) for row in zip(split, edges, F)], axis=1)
+    return np.maximum(split, least), parts

@@ -39,11 +39,11 @@ class KernelSystem(eqx.Module):
         Kw = product(self.kernel, rows.X, self.X, weights)
         return rows.counted * self.targets[rows.index] - rows.counted * (Kw + self.noise * weights[rows.index])
 
-    def first_residual(self, weights: Float[Array, "N C"], count: int) -> Float[Array, "P C"]:
-        """B - H `weights` of the first `count` rows."""
-        X = self.X[:count]
+    def last_residual(self, weights: Float[Array, "N C"], count: int) -> Float[Array, "P C"]:
+        """B - H `weights` of the last `count` rows, which no preconditioner by the first ones favours."""
+        X = self.X[-count:]
         Kw: Float[Array, "P C"] = in_blocks(lambda x: product(self.kernel, x, self.X, weights), X)
-        return self.targets[: len(X)] - Kw - self.noise * weights[: len(X)]
+        return self.targets[-count:] - Kw - self.noise * weights[-count:]
 
 
 class Nystroem(eqx.Module):

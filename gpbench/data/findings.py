@@ -26,7 +26,7 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
         *_inputs(card, dataset),
         *_of_target(card, dataset),
         *_repeated(card, dataset, parts),
-        *(_classes(card, dataset, parts) if dataset.classes else _values(dataset)),
+        *(_classes(card, dataset, parts) if dataset.classes else _values(card, dataset)),
         *(_groups(dataset.groups, parts) if dataset.groups is not None else ()),
     ]
     if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
@@ -219,7 +219,13 @@ def _classes(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterat
         yield Finding(f"the training rows lack a class in {lacking} of {len(parts)} splits", mend)
 
 
-def _values(dataset: Dataset) -> Iterator[Finding]:
+def _values(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
+    if (threshold := card.get("threshold")) is not None:
+        count, fault = int(np.sum(dataset.y > threshold)), ": scores of the tail say nothing of them"
+        is_odd = count in (0, dataset.y.size)
+        yield Finding(
+            f"{count} of {dataset.y.size} targets are above the threshold {threshold:g}{fault if is_odd else ''}"
+        )
     for name, column in targets_of(dataset):
         different = len(np.unique(column[~np.isnan(column)]))
         if different == 1:

@@ -85,7 +85,8 @@ class Importer:
         outcome, predictions = (_lost(lost, prepared.task), {}) if lost else _scores(submission, prepared, own, card)
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
-        setting = ", ".join(filter(None, [submission.setting, other_set]))
+        above = "" if card.get("threshold") is None else f"threshold={card['threshold']}"
+        setting = ", ".join(filter(None, [submission.setting, other_set, above]))
         config = {
             "dataset": dict(card),
             "method": {"name": submission.method, "setting": setting, "imported": True},
@@ -156,6 +157,10 @@ def _scores(
         arrays = _number_arrays(submission, prepared.y_test)
         if (least := card.get("threshold")) is not None and "crps" in arrays:
             arrays |= {"tail_crps": _number_arrays(submission, np.maximum(prepared.y_test, least), least)["crps"]}
+        if least is not None and submission.form == "edge":
+            below = _number_arrays(submission, np.full_like(prepared.y_test, least))["cdf"]
+            log_below = np.log(np.maximum(below, np.finfo(float).tiny))
+            arrays |= {"above": (prepared.y_test > least).astype(float), "log_below": log_below}
     else:
         arrays = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes))).arrays(y_test)
         fault = "has probability 0 for its target, and the nll is infinite"
@@ -172,11 +177,12 @@ def _scores(
 
 def _number_arrays(submission: Submission, y: np.ndarray, least: float = -np.inf) -> dict[str, np.ndarray]:
     """What samples, bins, or quantiles with the means beside them determine, with what is below `least` moved there."""
-    values = np.maximum(submission.matrix(submission.form), least)
+    values = submission.matrix(submission.form)
+    if submission.form == "edge":
+        return forms.bins(*forms.bins_above(values, submission.matrix("bin"), least), y)
+    values = np.maximum(values, least)
     if submission.form == "sample":
         return forms.samples(values, y)
-    if submission.form == "edge":
-        return forms.bins(values, submission.matrix("bin"), y)
     levels = [float(name[9:]) for name in submission.number_columns if name != "mean"]
     means = {"mean": submission.values["mean"]} if "mean" in submission.values else {}
     return forms.quantiles(levels, values, y) | means

@@ -118,7 +118,8 @@ def _setting_text(method: Method, cfg: Config) -> str:
         if name not in method.label_fields and not name.startswith("sets.") and text not in texts:
             texts.append(text)
     card = cfg["dataset"]
-    texts += [f"{key}={card[key]}" for key in ("exposure", "threshold") if card.get(key) is not None]
+    facts = [f"{key}={card[key]}" for key in ("exposure", "threshold") if card.get(key) is not None]
+    texts += [fact for fact in facts if fact not in texts]
     texts += [f"{key}={value}" for key, value in identity.timing_keys(cfg["run"]).items() if value is not None]
     return ", ".join(texts)
 

@@ -85,6 +85,10 @@ def test_bins_are_scored_as_by_a_fine_grid_of_their_distribution_function(y):
     grid = np.linspace(-10.0, 10.0, 400_001)
     F = np.interp(grid, edges[0], [0.0, 0.2, 0.7, 1.0])
     assert made["crps"][0] == pytest.approx(np.trapezoid((F - (grid >= y)) ** 2, grid), abs=1e-4)
+    for least in (-2.0, 0.2, 2.0, 3.0):  # the part above it, within a bin too
+        part = np.trapezoid(np.where(grid >= least, (F - (grid >= max(y, least))) ** 2, 0.0), grid)
+        tail = forms.bins(*forms.bins_above(edges, probs, least), np.maximum([y], least))["crps"][0]
+        assert tail == pytest.approx(part, abs=1e-4)
     density = {-0.5: 0.2 / 1.5, 1.0: 0.5 / 1.5, 3.9: 0.3 / 2.0}
     assert made["log_prob"][0] == pytest.approx(np.log(density[y]) if y in density else -np.inf)
     slope = np.diff(F) / np.diff(grid)

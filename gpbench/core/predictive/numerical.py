@@ -101,8 +101,8 @@ def crps(
     `start` ≤ y on if it is given.  Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval
     from `low` to `high`."""
     centre, scale = 0.5 * (low + high), 0.25 * (high - low)
-    at_y, least = (jnp.arcsinh((x - centre) / scale) for x in (y, y if start is None else start))
-    least = jnp.minimum(-_TAIL, at_y) if start is None else least
+    at_y, at_start = (jnp.arcsinh((x - centre) / scale) for x in (y, y if start is None else start))
+    least = jnp.minimum(at_y, -_TAIL if start is None else jnp.maximum(at_start, -_TAIL))
 
     def side(end: Array, u: Array) -> tuple[Array, Array]:
         v = at_y + (end - at_y) * u

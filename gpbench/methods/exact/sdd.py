@@ -150,7 +150,7 @@ class SDD(ExactStart):
     def objective(self, state: _SddState, data: Batch) -> Float[Array, ""]:
         """Minus the dual objective of the mean at ᾱ, at most ½ yᵀH⁻¹y.  O(N² D) time."""
         average = state.descent.average
-        residual = state.system.first_residual(average, len(state.X))
+        residual = state.system.last_residual(average, len(state.X))
         return 0.5 * jnp.sum(average[:, 0] * (state.targets + residual)[:, 0])
 
     def posterior(self, state: _SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:

@@ -40,7 +40,7 @@ def posterior(
 def residuals(
     gp: ExactGP, X: Float[Array, "N D"], b: Float[Array, "N C"], weights: Float[Array, "N C"]
 ) -> dict[str, Array]:
-    """|b - H weights| / |b| on the first rows, in float64 of the mean, and of all samples together."""
+    """|b - H weights| / |b| on the last rows, in float64 of the mean, and of all samples together."""
     with jax.named_scope("needs_float64"):
         mean = _residual(*exact((gp, X, b[:, :1], weights[:, :1])))
     return {"residual": mean, "residual_samples": _residual(gp, X, b[:, 1:], weights[:, 1:])}
@@ -51,4 +51,4 @@ def _residual(
     gp: ExactGP, X: Float[Array, "N D"], b: Float[Array, "N C"], weights: Float[Array, "N C"]
 ) -> Float[Array, ""]:
     system = KernelSystem(gp.kernel, gp.likelihood.noise, X, b)
-    return relative(system.first_residual(weights, _CHECKED), b[:_CHECKED])
+    return relative(system.last_residual(weights, _CHECKED), b[-_CHECKED:])
