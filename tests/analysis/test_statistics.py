@@ -144,13 +144,10 @@ NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
 """The noncentrality of 80 % power with infinitely many degrees of freedom, 2.80."""
 
 
-def record(method, split, nll, dataset="pima", **rows):
-    fields = {"dataset": dataset, "method": method, "split": split, "metrics": {"nll": nll}}
-    return sample(f"{method}{dataset}{split}", **fields | {"train_rows": 90, "test_rows": 10} | rows)
-
-
 def paired(values, **fields):
-    records = [record(m, k, v * (m == "sep"), **fields) for k, v in enumerate(values) for m in ("sep", "svi")]
+    fields = {"train_rows": 90, "test_rows": 10} | fields
+    jobs = [(m, k, v * (m == "sep")) for k, v in enumerate(values) for m in ("sep", "svi")]
+    records = [sample(f"{m}{k}", method=m, split=k, metrics={"nll": nll}, **fields) for m, k, nll in jobs]
     return paired_differences(*SIDES, records, "nll")[0]
 
 

@@ -139,9 +139,8 @@ def test_the_full_preset_is_judged_and_named_where_it_alone_has_or_lacks_runs(tm
     ):
         verdict = judge(tmp_path, planned=plan(presets), **claim)
         assert (verdict.word, verdict.preset) == (HOLDS, preset)
-    clauses, of = [{"difference": "nll", **A_B, "below": 0}], {"experiments": "mine/fig1"}
-    both = judge(tmp_path, clauses, planned=plan({"quick": (5, 0), "full": (20, 0)}), **of)
-    full = judge(tmp_path, clauses, planned=plan({"full": (20, 0)}), **of)
+    both = judge(tmp_path, planned=plan({"quick": (5, 0), "full": (20, 0)}), **claim)
+    full = judge(tmp_path, planned=plan({"full": (20, 0)}), **claim)
     assert both.reason == "gpbench reproduce mine/fig1 [--preset full]"
     assert full.reason == "gpbench reproduce mine/fig1 --preset full"
 

@@ -38,15 +38,11 @@ def call(tmp_path, capsys, monkeypatch):
     return run
 
 
-def record(k=0, **fields):
-    shared = {"setting": "m=15%", "metrics": {"nll": 0.5}, "seconds": {"train": 2.0}, "commit": f"{k}" * 40}
-    return sample(f"{k:016x}", **shared | fields)
-
-
 @pytest.fixture
 def results(tmp_path):
+    shared = {"setting": "m=15%", "metrics": {"nll": 0.5}, "seconds": {"train": 2.0}}
     records = ({}, {"setting": "m=15%, steps=3"}, {"method": "svi"}, {"setting": ""})
-    return write(tmp_path / "results", [record(k, **fields) for k, fields in enumerate(records)])
+    return write(tmp_path / "results", [sample(f"{k:016x}", **shared | of) for k, of in enumerate(records)])
 
 
 # ----- cards

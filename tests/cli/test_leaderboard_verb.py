@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from samples import sample
+from samples import sample, write
 
 from gpbench.analysis.leaderboard import division_of
 from gpbench.cli import main
@@ -26,12 +26,9 @@ def record(id, method, dataset, split, level=0.0):
 
 @pytest.fixture
 def results(tmp_path):
-    store = Store(tmp_path / "results")
-    sets = division_of("classification").datasets(quick=True)
-    made = [(m, d, s) for m in ("slow", "quick", "old") for d, s in sets.items()]
-    for k, (method, dataset, split) in enumerate(made):
-        store.write(record(f"{k:016x}", method, dataset, split, {"slow": 2, "quick": 1}.get(method, 0)), {}, {})
-    return tmp_path / "results"
+    sets, levels = division_of("classification").datasets(quick=True), {"slow": 2, "quick": 1, "old": 0}
+    made = [(m, *place, level) for m, level in levels.items() for place in sets.items()]
+    return write(tmp_path / "results", [record(f"{k:016x}", *of) for k, of in enumerate(made)])
 
 
 def board(results, *words):

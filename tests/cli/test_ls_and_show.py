@@ -27,8 +27,7 @@ def listing(printed):
 def results(tmp_path):
     facts = {"setting": "m=15%", "seconds": {"train": 2.0}}
     for k, (method, status, nll) in enumerate((("svi", "done", 0.5), ("sep", "diverged", None), ("sep", "done", 0.5))):
-        record = sample(f"{k:016x}", status=status, method=method, split=k, metrics={"nll": nll}, **facts)
-        write(tmp_path, [record])
+        write(tmp_path, [sample(f"{k:016x}", status=status, method=method, split=k, metrics={"nll": nll}, **facts)])
     return tmp_path
 
 

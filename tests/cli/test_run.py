@@ -151,23 +151,6 @@ def test_more_cores_than_there_are_are_refused(tmp_path):
         assert (code, err) == (2, f"gpbench: run.cores=9999: this process may use {n} cores: write run.cores={n}\n")
 
 
-@pytest.fixture
-def verb(monkeypatch):
-    """Replaces the function of `gpbench doctor`."""
-
-    def install(func):
-        monkeypatch.setitem(sys.modules, "gpbench.cli.doctor", types.SimpleNamespace(doctor=func))
-
-    return install
-
-
-def _raiser(error):
-    def func():
-        raise error
-
-    return func
-
-
 def test_version_and_help_are_said_and_verbs_are_imported_only_when_used(tmp_path, printed):
     assert gpbench(tmp_path, "--version")[:2] == (0, f"gpbench {__version__}\n")
     code, out, _ = gpbench(tmp_path, "--help", fake=False)
@@ -177,7 +160,15 @@ def test_version_and_help_are_said_and_verbs_are_imported_only_when_used(tmp_pat
     assert code == 0 and "gpbench.cli.run" not in out
 
 
-def test_an_error_is_one_line_with_its_exit_code_ctrl_c_a_stop_and_a_bug_alone_keeps_its_traceback(verb, refused):
+def test_an_error_is_one_line_with_its_exit_code_ctrl_c_a_stop_and_a_bug_alone_keeps_its_traceback(
+    monkeypatch, refused
+):
+    def fail(error):
+        def doctor():
+            raise error
+
+        monkeypatch.setitem(sys.modules, "gpbench.cli.doctor", types.SimpleNamespace(doctor=doctor))
+
     for error, code, line in (
         (DataError("two\n  lines"), DataError.exit_code, "two lines"),
         (OSError(errno.ENOSPC, "why", "/some/file"), 5, "/some/file: why; free some space"),
@@ -185,12 +176,12 @@ def test_an_error_is_one_line_with_its_exit_code_ctrl_c_a_stop_and_a_bug_alone_k
         (OSError(errno.EROFS, "why", "/some/file"), 5, "/some/file: why"),
         (KeyboardInterrupt(), 75, "stopped"),
     ):
-        verb(_raiser(error))
+        fail(error)
         assert refused("doctor", code=code) == f"gpbench: {line}\n"
-    verb(_raiser(KeyError("a bug")))
+    fail(KeyError("a bug"))
     with pytest.raises(KeyError, match="a bug"):
         cli.main(["doctor"])
-    verb(_raiser(FileNotFoundError(errno.ENOENT, "no such file", "x")))
+    fail(FileNotFoundError(errno.ENOENT, "no such file", "x"))
     with pytest.raises(FileNotFoundError):
         cli.main(["doctor"])
 

@@ -6,12 +6,10 @@ import json
 
 import numpy as np
 import pytest
-import samples
 from samples import grid, sample, write
 
 import gpbench
 from gpbench.errors import AbsentError, ConfigError
-from gpbench.records.store import Store
 
 
 @pytest.fixture
@@ -67,16 +65,12 @@ def test_splits_select_runs_by_number_and_range(results, refused, printed):
             gpbench.table(split=split, results=results)
 
 
-def write_ranked(folder, commit="a" * 40, shift=0.0):
-    nll = lambda dataset, method, split: {"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)}
-    facts = {"setting": "m=15%", "precision": "float64", "commit": commit, "train_rows": 900, "test_rows": 100}
-    sets, methods = ("pima", "crabs", "heart"), ("sep", "svi", "gfitc")
-    return samples.write(folder, samples.grid(sets, methods, metrics=nll, seconds={"train": 2.0}, **facts))
-
-
 @pytest.fixture(scope="module")
 def ranked(tmp_path_factory):
-    return write_ranked(tmp_path_factory.mktemp("results"))
+    nll = lambda dataset, method, split: {"nll": 0.5 + split / 10 + (method == "svi") * (1 + split / 99)}
+    facts = {"setting": "m=15%", "precision": "float64", "commit": "a" * 40, "train_rows": 900, "test_rows": 100}
+    sets, methods = ("pima", "crabs", "heart"), ("sep", "svi", "gfitc")
+    return write(tmp_path_factory.mktemp("results"), grid(sets, methods, metrics=nll, seconds={"train": 2.0}, **facts))
 
 
 def test_ranks_and_comparisons_are_tables_json_pictures_and_files_of_other_endings(ranked, tmp_path, printed):
@@ -111,7 +105,6 @@ def test_the_default_metric_is_one_that_both_sides_have(verb, tmp_path, printed)
     runs = [(m, d, metric, k) for m, d, metric in OF_EACH for k in range(3)]
     for id, (method, dataset, metric, split) in enumerate(runs):
         values = {metric: 1.0 + split**2 * (method == "a")}
-        record = sample(f"{id:016x}", dataset=dataset, method=method, split=split, metrics=values, **facts)
-        Store(tmp_path).write(record, {}, {})
+        write(tmp_path, [sample(f"{id:016x}", dataset=dataset, method=method, split=split, metrics=values, **facts)])
     (line,) = json.loads(printed(verb, "a", "b", "--results", tmp_path, "--json"))
     assert (line["dataset"], line["metric"]) == ("boston", "rmse")

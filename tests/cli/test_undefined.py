@@ -37,21 +37,9 @@ def runs(folder):
         for record in runs:
             shift = {"nll": record.metrics["nll"] + 0.01 * record.split * (method == "other")}
             fields = {"dataset": data, "method": method, "metrics": {**record.metrics, **shift}}
-            Store(folder / "results").write(altered(record, **fields), {}, {})
+            other = record.to_json() | {"id": f"{data}{method}{record.id[-8:]}"} | fields
+            Store(folder / "results").write(Record.from_json(other), {}, {})
     return runs
-
-
-def altered(record, **fields) -> Record:
-    names = "".join(fields.get(name, "") for name in ("dataset", "method"))
-    return Record.from_json({**record.to_json(), "id": f"{names}{record.id[-8:]}", **fields})
-
-
-@pytest.fixture
-def n(runs) -> int:
-    """The number of splits of the first table whose test rows are of one class."""
-    n = sum(record.metrics["auc"] is None for record in runs)
-    assert 10 < n < 20
-    return n
 
 
 @pytest.fixture
@@ -70,7 +58,9 @@ def test_a_record_says_why_it_has_no_value_in_a_line(folder, runs):
             Record.from_json(runs[0].to_json() | {"undefined": {"auc": reason}})
 
 
-def test_tables_ranks_and_differences_count_undefined_values_apart(printed, n):
+def test_tables_ranks_and_differences_count_undefined_values_apart(printed, runs):
+    n = sum(record.metrics["auc"] is None for record in runs)  # splits whose test rows are of one class
+    assert 10 < n < 20
     out = printed("table", "--metric", "auc", "--dataset", "frauds")
     assert f": {n} runs undefined (1 class)" in out or f"ᵃ {n} runs undefined (1 class)" in out
     assert "diverged" not in out

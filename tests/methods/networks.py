@@ -10,8 +10,8 @@ def parameters_of(network):
     return [(np.asarray(layer.weight), np.asarray(layer.bias), layer.scale) for layer in network.layers]
 
 
-def forward(layers, X, masks=None):
-    """Outputs (..., N) of networks of one output whose weights have leading axes (..., I, O).
+def forward(layers, X, masks=None, output=0):
+    """One output (..., N), or those of a slice, of networks whose weights have leading axes (..., I, O).
 
     masks: for every layer the factors (..., I) of its inputs, those of dropout.
     """
@@ -19,7 +19,7 @@ def forward(layers, X, masks=None):
         X = np.maximum(X, 0.0) if depth else X
         X = X if masks is None else X * masks[depth][..., None, :]
         X = (X @ weight + bias[..., None, :]) / scale
-    return X[..., 0]
+    return X[..., output]
 
 
 def sample(q, count, seed=0):

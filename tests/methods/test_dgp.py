@@ -40,12 +40,6 @@ moments_at = jax.jit(LayerPosterior.moments_at)
 update = jax.jit(lambda method, parameters, data: method.update(parameters, None, data)[0])
 
 
-@partial(jax.jit, static_argnames="full")
-def propagated(h, *, full=False):
-    """The moments that POSTERIOR's layer makes of these."""
-    return propagate(Projection.create(POSTERIOR), h, full=full)
-
-
 def dgp(**fields):
     return DGP(name="dgp", **{"inducing": 5, "optimiser": ADAM, **fields})
 
@@ -56,7 +50,8 @@ def test_propagated_moments_are_those_of_samples(full):
     samples = 100_000
     diagonal = np.diagonal(COV, axis1=1, axis2=2)
     cov = np.asarray(COV) if full else np.einsum("ni,ij->nij", diagonal, np.eye(2))
-    ours = propagated(Moments(MEAN, COV if full else jnp.asarray(diagonal)), full=full)
+    h = Moments(MEAN, COV if full else jnp.asarray(diagonal))
+    ours = jax.jit(lambda h: propagate(Projection.create(POSTERIOR), h, full=full))(h)
     roots = np.linalg.cholesky(cov)
     for row in range(len(MEAN)):
         x = np.asarray(MEAN)[row] + RANDOM.normal(size=(samples, 2)) @ roots[row].T

@@ -7,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 from jax.flatten_util import ravel_pytree
-from networks import features
+from networks import features, forward, parameters_of
 from problems import KEY, binary, classes, inputs, predict, regression, run_steps, targets
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp, softmax
@@ -32,17 +32,9 @@ log_density = jax.jit(lambda predictive, y: predictive.log_prob(y))
 loss = eqx.filter_jit(lambda method, parameters, data: method.loss(parameters, data, key=KEY)[0])
 
 
-def outputs(member, X):
-    """A member's network, written out; its scales are 1."""
-    first, second = member.network.layers
-    hidden = np.maximum(np.asarray(X) @ first.weight + first.bias, 0.0)
-    return hidden @ second.weight + second.bias
-
-
-def each(parameters):
-    """The members one by one."""
-    count = len(parameters.members.network.layers[0].bias)
-    return [jax.tree.map(lambda leaf, k=k: np.asarray(leaf)[k], parameters.members) for k in range(count)]
+def outputs(state, X):
+    """Outputs (K, N, O) of all members."""
+    return forward(parameters_of(state.parameters.members.network), np.asarray(X), output=slice(None))
 
 
 def started(**fields):
@@ -56,7 +48,7 @@ def started(**fields):
 
 def moments(state, X):
     """Means and variances of all members, each (K, N)."""
-    every = np.stack([outputs(member, X) for member in each(state.parameters)])
+    every = outputs(state, X)
     return every[..., 0], np.logaddexp(0.0, every[..., 1]) + 1e-6
 
 
@@ -80,7 +72,7 @@ def test_probabilities_of_classes_are_the_members_average(count):
     y = classes(X) if count == 2 else jnp.arange(12.0) % 3
     method = Ensemble(**FIELDS, scaled=False, members=3)
     state = start(method, whole(X, y, count))
-    every = [outputs(member, X_NEW) for member in each(state.parameters)]
+    every = outputs(state, X_NEW)
     if count == 2:  # probit
         expected = np.mean([np.hstack([norm.cdf(-f), norm.cdf(f)]) for f in every], axis=0)
     else:

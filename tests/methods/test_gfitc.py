@@ -18,13 +18,9 @@ from gpbench.methods.vi.svi import SVI
 
 
 @jax.jit
-def evidence_of(method, layer, data, sites):
-    return method.evidence(layer, data, sites)
-
-
 def evidence(method, layer, data, sites=None):
     """log Z, its gradient and the converged inference, compiled."""
-    return evidence_of(method, layer, data, initial_sites(data.weight) if sites is None else sites)
+    return method.evidence(layer, data, initial_sites(data.weight) if sites is None else sites)
 
 
 @pytest.mark.parametrize("m", [15, 6])

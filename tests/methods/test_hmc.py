@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from networks import features, vector
 from problems import KEY, differences, inputs, predict, regression, train
 from scipy.integrate import quad
 from scipy.stats import invgamma, norm
@@ -53,8 +54,7 @@ def hyper_prior(log_value, centre):
 
 def exact_means(data):
     """Posterior means of weights, log v and log noise: of the weights in closed form, then summed over a grid."""
-    X, y = np.asarray(data.X), np.asarray(data.y)
-    F = np.hstack([X, np.ones((len(X), 1))]) / np.sqrt(3.0)
+    F, y = features(data.X, True), np.asarray(data.y)
     scales, directions = np.linalg.eigh(F @ F.T)
     projections = directions.T @ y
     log_v, log_noise = (part.ravel()[:, None] for part in np.meshgrid(np.linspace(-4, 6, 81), np.linspace(-4, 2, 81)))
@@ -163,29 +163,10 @@ def linear(**fields):
     return SGLD(**settings)
 
 
-def features(data):
-    """The inputs and a constant, divided as a scaled layer divides them."""
-    X = np.asarray(data.X)
-    return np.hstack([X, np.ones((len(X), 1))]) / np.sqrt(X.shape[1] + 1)
-
-
-def weights(network):
-    """The weights of a linear network with one output, and its bias last."""
-    (layer,) = network.layers
-    return np.concatenate([np.asarray(layer.weight)[..., 0], np.asarray(layer.bias)], axis=-1)
-
-
-def posterior(data):
-    """Mean and precision of the weights' posterior under the noise variance NOISE."""
-    F, y = features(data), np.asarray(data.y)
-    precision = F.T @ F / NOISE + np.eye(F.shape[1])
-    return np.linalg.solve(precision, F.T @ y / NOISE), precision
-
-
 def log_joint(data, w, kappa):
     """log p(y, w, κ) in NumPy."""
     noise = np.log1p(np.exp(kappa))
-    fit = norm.logpdf(np.asarray(data.y), features(data) @ w, np.sqrt(noise)).sum()
+    fit = norm.logpdf(np.asarray(data.y), features(data.X, True) @ w, np.sqrt(noise)).sum()
     return fit + norm.logpdf(w).sum() + norm.logpdf(kappa, 0.0, 10.0)
 
 
@@ -196,7 +177,7 @@ def test_a_step_is_half_of_epsilon_times_the_gradient_and_noise_of_variance_epsi
     step = jax.jit(lambda state: method.step(state, data, key=KEY))
     start = eqx.tree_at(lambda s: s.count, method.init(data, key=KEY), jnp.asarray(5))
     np.testing.assert_allclose([start.step_size, start.noise_step_size], [0.6, 0.9])
-    w, kappa = weights(start.position.network), float(start.position.kappa.log_noise)
+    w, kappa = vector(start.position.network), float(start.position.kappa.log_noise)
     np.testing.assert_allclose(np.log1p(np.exp(kappa)), NOISE)
     h = 1e-5 * np.eye(3)
     slope = [(log_joint(data, w + d, kappa) - log_joint(data, w - d, kappa)) / 2e-5 for d in h]
@@ -208,7 +189,7 @@ def test_a_step_is_half_of_epsilon_times_the_gradient_and_noise_of_variance_epsi
         end, info = step(state)
         np.testing.assert_allclose(info.objective, log_joint(data, w, kappa))
         size, size_kappa = (rate * (1 + 5 / 3) ** -0.5 for rate in rates)
-        e = (weights(end.position.network) - w - 0.5 * size * np.array(slope)) / np.sqrt(size)
+        e = (vector(end.position.network) - w - 0.5 * size * np.array(slope)) / np.sqrt(size)
         e_kappa = (end.position.kappa.log_noise - kappa - 0.5 * size_kappa * slope_kappa) / np.sqrt(size_kappa)
         noises.append([*e, float(e_kappa)])
     np.testing.assert_allclose(*noises, atol=1e-5)
@@ -221,13 +202,15 @@ def test_steps_of_constant_size_have_the_stationary_distribution_of_discretised_
     Along an eigenvector of P with the eigenvalue λ the steps are an autoregression with ρ = 1 - ½ ε λ, so that the mean
     of T of them has the standard error s √((1+ρ) / (1-ρ) / T), and their variance s² √(2 (1+ρ²) / (1-ρ²) / T).
     """
-    mean, precision = posterior(data)
+    F = features(data.X, True)
+    precision = F.T @ F / NOISE + np.eye(3)  # of the posterior under the noise variance NOISE
+    mean = np.linalg.solve(precision, F.T @ np.asarray(data.y) / NOISE)
     scales, directions = np.linalg.eigh(precision)
     size = float(0.2 / scales.max())
     steps = 40_000
     method = linear(step_size=30 * size, noise_step_size=0.0, steps=steps, burn_in=0.05, thinning=1, samples=steps)
     state, _ = train(method, data, steps)
-    projections = (weights(jax.tree.map(np.asarray, state.samples.in_order()).network) - mean) @ directions
+    projections = (vector(jax.tree.map(np.asarray, state.samples.in_order()).network) - mean) @ directions
     assert len(projections) == state.samples.count == 38_000
     rho = 1 - 0.5 * size * scales
     variance = 1 / scales / (1 - 0.25 * size * scales)

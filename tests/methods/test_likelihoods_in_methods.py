@@ -34,10 +34,6 @@ from gpbench.train.batches import whole
 LOGISTIC = {"logistic": {"nodes": 60}}
 
 
-def covariance(layer, X, noise=0.0):
-    return np.asarray(layer.kernel.cross(X, X)) + noise * np.eye(len(X))
-
-
 def random_q(seed, m, latents):
     """An arbitrary q(w), with a leading axis where there are several latent functions."""
     random = np.random.default_rng(seed)
@@ -91,7 +87,7 @@ def test_the_bound_lies_below_the_exact_evidence_and_natural_steps_come_near_it(
     spec, likelihood, make, log_likelihood, gap = CHOICES[name]
     data, noise = make(3), 0.05 if make is binary else 0.0
     layer = layer_at(data.X, noise or None)
-    K, y, error = covariance(layer, data.X, noise), np.asarray(data.y), 0.0
+    K, y, error = np.asarray(layer.kernel.cross(data.X, data.X)) + noise * np.eye(3), np.asarray(data.y), 0.0
     if make is three_classes:
         exact, error = sampled_evidence(K, y, 3, log_likelihood)
     else:
@@ -164,8 +160,7 @@ def test_the_bound_of_counts_lies_below_the_exact_evidence_and_natural_steps_com
 
 def with_q(method, data, likelihood):
     """Parameters with an arbitrary q of the mean, and where there is a second function its prior."""
-    layer, random = layer_at(data.X[:4], None), np.random.default_rng(0)
-    q = Normal(jnp.asarray(random.normal(size=4)), jnp.eye(4) + 0.3 * jnp.asarray(random.normal(size=(4, 4))))
+    layer, q = layer_at(data.X[:4], None), random_q(0, 4, 1)
     if likelihood.latents() == 2:
         q = jax.tree.map(lambda a, b: jnp.stack([a, b]), q, Normal(jnp.zeros(4), jnp.eye(4)))
     return VariationalParameters(layer, likelihood, q)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from networks import parameters_of
+from networks import forward, parameters_of
 from problems import KEY, binary, predict, regression, train
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -102,23 +102,15 @@ def test_the_diagnostics_of_chains_that_agree_and_the_energy_error_that_was_aske
     np.testing.assert_allclose(diagnostics(half)["energy_variance"], 2 * scalars["energy_variance"])
 
 
-def outputs(network, X):
-    """Outputs (S, N, P) of networks with a leading axis, written out."""
-    for depth, (weight, bias, scale) in enumerate(parameters_of(network)):
-        X = np.maximum(X, 0.0) if depth else np.asarray(X)
-        X = (X @ weight + bias[:, None]) / scale
-    return X
-
-
-def log_densities(f, y):
+def log_densities(network, data):
     """log p(y|x) of every network in regression, with the floor of the noise variance."""
-    return norm.logpdf(y, f[..., 0], np.sqrt(FLOOR + np.exp(2.0 * f[..., 1])))
+    f = forward(parameters_of(network), np.asarray(data.X), output=slice(None))
+    return norm.logpdf(np.asarray(data.y), f[..., 0], np.sqrt(FLOOR + np.exp(2.0 * f[..., 1])))
 
 
 def test_a_prediction_is_the_mixture_of_the_kept_networks_of_all_chains(linear, line, run):
     network = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), run[0].samples.values[0].network)
-    logs = log_densities(outputs(network, line.X), np.asarray(line.y))
-    expected = logsumexp(logs, axis=0) - np.log(STEPS * CHAINS)
+    expected = logsumexp(log_densities(network, line), axis=0) - np.log(STEPS * CHAINS)
     np.testing.assert_allclose(predict(linear, run[0], line.X).log_prob(line.y), expected, rtol=1e-9)
 
 
@@ -130,7 +122,7 @@ def test_of_two_classes_it_is_the_mixture_of_probabilities():
     zeros = jnp.zeros(2)
     chain = Chain(jax.tree.map(lambda leaf: leaf[0], kept), zeros[:, None], zeros, zeros[:, None])
     state = MileState(chain, Scales(zeros, zeros), zeros, zeros.astype(int), samples, jnp.asarray(6))
-    logs = norm.logcdf(np.asarray(data.y) * outputs(members.network, data.X)[..., 0])
+    logs = norm.logcdf(np.asarray(data.y) * forward(parameters_of(members.network), np.asarray(data.X)))
     expected = logsumexp(logs, axis=0) - np.log(6)
     np.testing.assert_allclose(predict(SMALL, state, data.X).log_prob(data.y), expected, rtol=1e-6)
 
@@ -141,8 +133,7 @@ def test_chains_with_a_step_size_of_0_stay_the_ensemble_that_they_start_from(lin
     state, objective = train(linear, line, STEPS, state=start)
     np.testing.assert_allclose(objective, np.mean(start.chain.log_density), rtol=1e-12)
     assert (state.energy == 0.0).all() and state.samples.count == STEPS
-    logs = log_densities(outputs(start.position.network, line.X), np.asarray(line.y))
-    expected = logsumexp(logs, axis=0) - np.log(CHAINS)
+    expected = logsumexp(log_densities(start.position.network, line), axis=0) - np.log(CHAINS)
     np.testing.assert_allclose(predict(linear, state, line.X).log_prob(line.y), expected, rtol=1e-9)
 
 
@@ -157,7 +148,7 @@ def test_the_log_joint_is_that_of_scipy_and_training_raises_it():
 
     trained, before, after = members()
     network = jax.tree.map(lambda leaf: leaf[None], trained.network)
-    expected = log_densities(outputs(network, data.X), np.asarray(data.y)).sum()
+    expected = log_densities(network, data).sum()
     expected += sum(norm.logpdf(leaf).sum() for leaf in jax.tree.leaves(network))
     np.testing.assert_allclose(after, expected)
     assert after > before + 20.0

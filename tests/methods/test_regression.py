@@ -94,16 +94,6 @@ def test_rows_beyond_those_asked_for_change_nothing(method):
     np.testing.assert_array_equal(*(predict(method, state, new).mean for state in (ours, theirs)))
 
 
-def scaled_features(m, seed=0):
-    rng = np.random.default_rng(seed)
-    return ScaledFeatures(jnp.asarray(rng.normal(size=(m, 2))), jnp.asarray(0.5 * rng.normal(size=(m, 2))))
-
-
-def points(X):
-    """Features of scale 1."""
-    return ScaledFeatures(X, jnp.zeros_like(X))
-
-
 def test_a_wide_feature_is_an_average_of_f_and_values_of_f_are_features_of_scale_1():
     # ψ_j = ∫ f(z_j + t) N(t | 0, v) dt up to its norm: covariances with f(x) are proportional to a Gaussian in x - z_j
     # whose variance is ls² + v, which is (l_j² + ls²)/2 for v = (l_j² - ls²)/2
@@ -113,8 +103,9 @@ def test_a_wide_feature_is_an_average_of_f_and_values_of_f_are_features_of_scale
     covariance = ScaledFeatures(jnp.zeros((1, 1)), jnp.log(jnp.array([[c]]))).cross(kernel, x)[0]
     shape = norm.pdf(np.asarray(x[:, 0]), scale=np.sqrt((c**2 + 1) / 2))
     np.testing.assert_allclose(covariance / covariance[3], shape / shape[3], rtol=1e-10)
-    features, X = scaled_features(6), inputs(5)
-    np.testing.assert_allclose(features.cross(KERNEL, X), features.gram(KERNEL, points(X)), rtol=1e-12)
+    features, X = ScaledFeatures(inputs(6), 0.5 * inputs(6, seed=1)), inputs(5)
+    values = ScaledFeatures(X, jnp.zeros_like(X))
+    np.testing.assert_allclose(features.cross(KERNEL, X), features.gram(KERNEL, values), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

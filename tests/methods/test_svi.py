@@ -34,10 +34,6 @@ def some_q(m, key=KEY, scale=0.3):
     return Normal(a, jnp.eye(m) + scale * jnp.tril(b))
 
 
-def noise(variance):
-    return Gaussian(jnp.log(variance))
-
-
 def test_kl_is_that_of_two_normal_distributions_and_the_bound_does_not_depend_on_the_order_of_rows():
     q = some_q(4)
     R = np.tril(q.root)
@@ -53,7 +49,7 @@ def test_kl_is_that_of_two_normal_distributions_and_the_bound_does_not_depend_on
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_gradient_against_finite_differences(task):
-    data, likelihood = (binary(12), Probit()) if task == "binary" else (regression(12), noise(0.1))
+    data, likelihood = (binary(12), Probit()) if task == "binary" else (regression(12), Gaussian(jnp.log(0.1)))
     method = SVI(inducing=3)
     x, unravel = ravel_pytree(VariationalParameters(layer_at(data.X[:3]), likelihood, some_q(3)))
     value = lambda x: method.bound(unravel(x), data)

@@ -50,26 +50,19 @@ def log_density(joint):
     return multivariate_normal(np.zeros(N), joint[:N, :N]).logpdf(np.asarray(DATA.y))
 
 
-def evaluated_with(method):
-    """The evidence, and a state from which predictions are made."""
-    return evaluated(method, DATA, PARAMETERS)
-
-
 @pytest.fixture(scope="module")
 def five():
     method = method_with(5)
-    return method, *evaluated_with(method), dense(5)
+    return method, *evaluated(method, DATA, PARAMETERS), dense(5)
 
 
 def test_neighbours_are_the_rows_before_with_the_largest_correlation_and_empty_places_count_nothing(five):
-    _, _, state, (near, _) = five
+    method, _, state, (near, _) = five
     found = state.optimiser.extra.neighbours
     for j in range(N):
         np.testing.assert_array_equal(np.asarray(found.index)[j][np.asarray(found.mask)[j]], near[j])
-    method, _, state, _ = five
-    near = state.optimiser.extra.neighbours
-    other = Neighbours(jnp.where(near.mask, near.index, 7), near.mask)
-    values = [jax.jit(lambda n: method.evidence(PARAMETERS, DATA, n)[0])(n) for n in (near, other)]
+    other = Neighbours(jnp.where(found.mask, found.index, 7), found.mask)
+    values = [jax.jit(lambda n: method.evidence(PARAMETERS, DATA, n)[0])(n) for n in (found, other)]
     np.testing.assert_allclose(*values, rtol=1e-12)
 
 
@@ -97,14 +90,14 @@ def test_the_gradient_is_that_of_finite_differences_and_inducing_points_stay(fiv
 
 def test_without_neighbours_it_is_fitc_with_all_rows_before_gpr_and_without_inducing_points_vecchias_approximation():
     method = method_with(0)
-    (ours, state), fitc = evaluated_with(method), PowerEP(name="fitc_gp", alpha=1.0, inducing=6)
+    (ours, state), fitc = evaluated(method, DATA, PARAMETERS), PowerEP(name="fitc_gp", alpha=1.0, inducing=6)
     value, theirs = evaluated(fitc, DATA, CollapsedParameters(LAYER, LIKELIHOOD))
     np.testing.assert_allclose(ours, value, rtol=1e-7)
     for leaf in ("mean", "var"):
         pair = (getattr(predict(m, s, NEW), leaf) for m, s in ((method, state), (fitc, theirs)))
         np.testing.assert_allclose(*pair, rtol=1e-6)
     exact, _ = bound_of(GPR(name="gpr"), ExactGP(KERNEL, LIKELIHOOD), DATA)
-    np.testing.assert_allclose(evaluated_with(method_with(N - 1))[0], exact, rtol=1e-6)
+    np.testing.assert_allclose(evaluated(method_with(N - 1), DATA, PARAMETERS)[0], exact, rtol=1e-6)
     # One inducing point that is independent of all rows stands for none.
     far = eqx.tree_at(lambda p: p.layer.features.Z, PARAMETERS, jnp.full((1, 2), 1e3))
     value = jax.jit(lambda p: method_with(5).evidence(p, DATA)[0])(far)

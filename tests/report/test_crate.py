@@ -36,15 +36,12 @@ def record(number, **fields):
     return sample(f"{number:016x}", created=created, **facts | fields)
 
 
-def values(k, method, split):
-    return {"metrics": {"nll": 0.5 + split / 10 + k / 50 + (method == "svi") * (0.1 + split / 99)}, "split": split}
-
-
 def methods(**fields):
     """Runs of two methods on three data sets; the last ones are of code with changes."""
     jobs = [(k, d, m, s) for k, d in enumerate(("pima", "crabs", "heart")) for m in ("sep", "svi") for s in range(3)]
+    nll = lambda k, m, s: 0.5 + s / 10 + k / 50 + (m == "svi") * (0.1 + s / 99)
     return [
-        record(n, dataset=d, method=m, **values(k, m, s), **{"dirty": n > 15} | fields)
+        record(n, dataset=d, method=m, split=s, metrics={"nll": nll(k, m, s)}, **{"dirty": n > 15} | fields)
         for n, (k, d, m, s) in enumerate(jobs)
     ]
 

@@ -56,21 +56,6 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    return sites.records(tmp_path_factory.mktemp("conf"))
-
-
-@pytest.fixture(scope="module")
-def results(records, tmp_path_factory):
-    return sites.write(tmp_path_factory.mktemp("results"), records)
-
-
-@pytest.fixture(scope="module")
-def site(results, tmp_path_factory):
-    return sites.make(results, tmp_path_factory.mktemp("out") / "site")
-
-
-@pytest.fixture(scope="module")
 def read(site):
     return {path.relative_to(site).as_posix(): Reader(path) for path in site.rglob("*.html")}
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import sites
 from browser import CHROMIUM, Browser
 
 from gpbench.analysis.comparison import Comparison
@@ -31,17 +30,6 @@ CONTRAST = """
   return least;
 })()
 """
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    records = sites.records(tmp_path_factory.mktemp("conf"))
-    return sites.write(tmp_path_factory.mktemp("results"), records)
-
-
-@pytest.fixture(scope="module")
-def site(results, tmp_path_factory):
-    return sites.make(results, tmp_path_factory.mktemp("out") / "site")
 
 
 @pytest.fixture(scope="module")
