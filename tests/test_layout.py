@@ -43,7 +43,7 @@ BUDGETS = {
     ("sweep",): 1_280,
     ("analysis",): 4_530,
     ("claims",): 1_882,
-    ("report",): 2_900,
+    ("report",): 2_886,
     ("cli", "api"): 3_834,
     ("contract", "estimators", "imports", "papers"): 2_552,
 }

@@ -1,7 +1,7 @@
 """RO-Crates of tables: zip files of a table, its picture, its runs, what they cite, and a description of all these.
 
-The format: https://w3id.org/ro/crate/1.1.  The description is a plain dict.  The library `rocrate` dates crates by the
-clock and names entities at random, and equal runs must give equal bytes."""
+The format: https://w3id.org/ro/crate/1.1.  The description is a plain dict.  With the library `rocrate` it takes more
+lines, and archives that `rocrate` writes are dated by the clock, where equal runs must give equal bytes."""
 
 import hashlib
 import io
@@ -97,57 +97,56 @@ def write(
 
 
 def _metadata(
-    sheet: Sheet, records: Sequence[Record], files: Mapping[str, bytes], config_dirs: Sequence[Path] = ()
+    sheet: Sheet, records: Sequence[Record], files: Mapping[str, bytes], config_dirs: Sequence[Path]
 ) -> _Entity:
     """The description of a crate; the order of the records does not matter.  Raises ConfigError: a card is wrong."""
+    graph = _Graph()
+    graph[_METADATA] = {"@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}}
+    graph["./"] = {}  # the first of what is described
     times = sorted(record.created for record in records if record.created)
-    data, software = _datasets(records, config_dirs), _software(records, files)
-    instruments = [entity for entity in software if "softwareRequirements" in entity]
-    facts = _compute(records)
-    runs = [name for name in files if name.startswith(_RECORDS)]
-    table = [name for name in files if name not in runs and Path(name).suffix != ".txt"]
-    title = f"The table {sheet.name}" if sheet.name else "A table"
-    maker = _application("gpbench", __version__)
-    actions = [
-        {
-            **_entity("#computation", "CreateAction", "Training and scoring of the runs"),
-            "startTime": times[:1],
-            "instrument": _links(instruments),
-            "object": _links(data),
-            "result": [{"@id": name} for name in runs],
-            "additionalProperty": _links(facts),
-        },
-        {
-            **_entity("#table", "CreateAction", "Making of the table from the runs"),
-            "instrument": _links([maker]),
-            "object": [{"@id": name} for name in runs],
-            "result": [{"@id": name} for name in table],
-        },
-    ]
-    root = {
-        **_entity("./", "Dataset", sheet.title),
-        "description": " ".join([f"{title} of {counted(len(records), 'run')} recorded by gpbench.", *sheet.summary]),
-        "datePublished": times[-1:],
-        "license": {"@id": "#licence"},
-        "hasPart": [{"@id": name} for name in files],
-        "mentions": _links(actions),
-    }
-    about = {"@id": _METADATA, "@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}}
-    licence = _entity("#licence", "CreativeWork", "Not stated", description=_LICENCE)
     parts = []
     for name, content in files.items():
         text, kind = _KINDS[Path(name).suffix]
         size, checksum = str(len(content)), hashlib.sha256(content).hexdigest()
-        parts.append(_entity(name, "File", text, encodingFormat=kind, contentSize=size, sha256=checksum))
-    graph = [about, root, licence, *parts, *actions, *data, maker, *software, *facts]
-    # without empty values, and without lists of one value, which JSON-LD writes as the value
-    single = lambda value: value[0] if isinstance(value, list) and len(value) == 1 else value
-    entities = ({k: value for k, v in entity.items() if (value := single(v)) not in ("", [])} for entity in graph)
-    return {"@context": _CONTEXT, "@graph": [*{entity["@id"]: entity for entity in entities}.values()]}
+        parts.append(graph.add(name, "File", text, encodingFormat=kind, contentSize=size, sha256=checksum))
+    runs = [file for file in parts if file["@id"].startswith(_RECORDS)]
+    maker = graph.application("gpbench", __version__)  # before the software of the runs, of which more is said
+    computation = {
+        "startTime": times[:1],
+        "instrument": _software(graph, records, files),
+        "object": _datasets(graph, records, config_dirs),
+        "result": runs,
+        "additionalProperty": _compute(graph, records),
+    }
+    table = [file for file in parts if file not in runs and not file["@id"].endswith(".txt")]
+    making = {"instrument": maker, "object": runs, "result": table}
+    actions = [
+        graph.add("#computation", "CreateAction", "Training and scoring of the runs", **computation),
+        graph.add("#table", "CreateAction", "Making of the table from the runs", **making),
+    ]
+    title = f"The table {sheet.name}" if sheet.name else "A table"
+    text = " ".join([f"{title} of {counted(len(records), 'run')} recorded by gpbench.", *sheet.summary])
+    licence = graph.add("#licence", "CreativeWork", "Not stated", description=_LICENCE)
+    facts = {"datePublished": times[-1:], "license": licence, "hasPart": parts, "mentions": actions}
+    graph.add("./", "Dataset", sheet.title, description=text, **facts)
+    return {"@context": _CONTEXT, "@graph": [{"@id": id, **entity} for id, entity in graph.items()]}
 
 
-def _entity(id: str, kind: str, name: str, **facts: object) -> _Entity:
-    return {"@id": id, "@type": kind, "name": name, **facts}
+class _Graph(dict[str, _Entity]):
+    """What a crate describes, by id."""
+
+    def add(self, id: str, kind: str, name: str, **facts: object) -> _Entity:
+        """Describes something; gives a link to it."""
+        # without empty values, and without lists of one value, which JSON-LD writes as the value
+        single = lambda value: value[0] if isinstance(value, list) and len(value) == 1 else value
+        known = {key: value for key, v in {"name": name, **facts}.items() if (value := single(v)) not in ("", [])}
+        self[id] = {"@type": kind, **known}
+        return {"@id": id}
+
+    def application(self, name: str, version: str, **facts: object) -> _Entity:
+        """Describes a program."""
+        id = _id(*filter(None, ["software", name, version]))
+        return self.add(id, "SoftwareApplication", name, version=version, **facts)
 
 
 def _id(*names: object) -> str:
@@ -155,71 +154,58 @@ def _id(*names: object) -> str:
     return "#" + quote("-".join(map(str, names)))
 
 
-def _links(entities: Iterable[_Entity]) -> list[_Entity]:
-    return [{"@id": entity["@id"]} for entity in entities]
-
-
-def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_Entity]:
+def _datasets(graph: _Graph, records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_Entity]:
     """The data sets, with what their cards say; their SHA-256 is that of the arrays."""
     known = {*cards.names(config_dirs)}
-    entities = []
+    links = []
     for name, checksum in sorted({(record.dataset, record.data_checksum or "") for record in records}):
         card = cards.read(name, config_dirs) if name in known else {}
         sources = [source["at"] for source in card.get("sources", ()) if source.get("at")]
         facts = {"sha256": checksum, "license": str(card.get("licence") or ""), "url": sources}
         id, title = _id("data", name, checksum[:12]), str(card.get("title") or name)
-        entities.append(_entity(id, "Dataset", title, identifier=name, **facts))
-    return entities
+        links.append(graph.add(id, "Dataset", title, identifier=name, **facts))
+    return links
 
 
-def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
+def _software(graph: _Graph, records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
     """Each version of gpbench and each other program, with the commits of its runs and the packages of its numbers."""
     own = lambda record: ("gpbench", str((record.versions or {}).get("gpbench") or ""))
     groups = gather(((record.method, "") if record.imported else own(record), record) for record in records)
-    entities = []
+    links = []
     for (name, version), runs in sorted(groups.items()):
         pairs = {pair for run in runs for pair in (run.versions or {}).items() if pair[1] and pair[0] != "gpbench"}
-        parts = [_application(*pair) for pair in sorted(pairs)]
-        lists = sorted({packages.file_name(run.packages) for run in runs if run.packages} & {*files})
-        commits = _commits(runs)
-        required = [*_links(parts), *({"@id": name} for name in lists)]
-        uses = {"softwareRequirements": required, "isBasedOn": _links(commits)}
-        entities += [{**_application(name, version), **uses}, *parts, *commits]
-    return entities
+        required = [graph.application(*pair) for pair in sorted(pairs)]
+        lists = {packages.file_name(run.packages) for run in runs if run.packages} & {*files}
+        required += [{"@id": name} for name in sorted(lists)]
+        links.append(graph.application(name, version, softwareRequirements=required, isBasedOn=_commits(graph, runs)))
+    return links
 
 
-def _application(name: str, version: str) -> _Entity:
-    id = _id(*filter(None, ["software", name, version]))
-    return _entity(id, "SoftwareApplication", name, version=version)
-
-
-def _commits(records: Iterable[Record]) -> list[_Entity]:
+def _commits(graph: _Graph, records: Iterable[Record]) -> list[_Entity]:
     """The commits of the code, and with `creativeWorkStatus` whether the code differed from them (dirty)."""
     counts = Counter((record.commit, _STATES[record.dirty]) for record in records if record.commit)
-    return [
-        {
-            **_entity(_id("commit", commit, state), "SoftwareSourceCode", f"gpbench at commit {commit}, {state}"),
-            "version": commit,
-            "creativeWorkStatus": state,
-            "description": f"The code of {counted(n, 'run')}" + (" and of changes to it" if state == "dirty" else ""),
-        }
-        for (commit, state), n in sorted(counts.items())
-    ]
+    links = []
+    for (commit, state), n in sorted(counts.items()):
+        text = f"The code of {counted(n, 'run')}" + (" and of changes to it" if state == "dirty" else "")
+        id, name = _id("commit", commit, state), f"gpbench at commit {commit}, {state}"
+        link = graph.add(id, "SoftwareSourceCode", name, version=commit, creativeWorkStatus=state, description=text)
+        links.append(link)
+    return links
 
 
-def _compute(records: Sequence[Record]) -> list[_Entity]:
+def _compute(graph: _Graph, records: Sequence[Record]) -> list[_Entity]:
     """The hours of the runs by the clock, and of the processors where known; devices and processors, without hosts."""
+    fact = lambda id, name, value, **more: graph.add(id, "PropertyValue", name, value=value, **more)
     clock = math.fsum(value or 0.0 for record in records for value in record.seconds.values())
-    known = [record.cpu_seconds for record in records if record.cpu_seconds]
-    seconds = {"hours of compute": clock, **({"CPU hours without compilation": math.fsum(known)} if known else {})}
+    processors = math.fsum(record.cpu_seconds or 0.0 for record in records)
+    links = [fact("#compute-1", "hours of compute", round(clock / 3600, 4), unitText="h")]
+    if processors:
+        links.append(fact("#compute-2", "CPU hours without compilation", round(processors / 3600, 4), unitText="h"))
     counts: Counter[str] = Counter()
     for record in records:
         host = record.host or {}
         sizes = [f"{host[key]} {unit}" for key, unit in (("cores", "cores"), ("memory_gib", "GiB")) if host.get(key)]
         names = dict.fromkeys([record.device, host.get("cpu")])  # a processor is a device too
         counts[", ".join(map(str, filter(None, [*names, *sizes])))] += 1
-    hours = {name: round(value / 3600, 4) for name, value in seconds.items()}
-    values: list[tuple] = [(_id("compute", k), name, hours[name], "unitText", "h") for k, name in enumerate(hours, 1)]
-    for k, (text, n) in enumerate(sorted(counts.items()), 1):
-        values += [(_id("machine", k), "machine", text, "description", counted(n, "run"))] if text else []
-    return [_entity(id, "PropertyValue", name, value=value, **{key: word}) for id, name, value, key, word in values]
+    machines = [(f"#machine-{k}", text, n) for k, (text, n) in enumerate(sorted(counts.items()), 1) if text]
+    return links + [fact(id, "machine", text, description=counted(n, "run")) for id, text, n in machines]

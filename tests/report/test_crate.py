@@ -182,6 +182,9 @@ def test_it_says_which_code_ran_where_for_how_long_on_which_data(crate_of):
     software = {(e["name"], e["version"]) for e in by_id.values() if e["@type"] == "SoftwareApplication"}
     assert software == {("gpbench", "0.1.0"), ("python", "3.11.9"), ("jax", "0.10.0")}
     computation = by_id["#computation"]
+    (own,) = links(by_id, computation["instrument"])  # which made the table too
+    assert own == links(by_id, by_id["#table"]["instrument"])[0] and len(own["isBasedOn"]) == 2
+    assert {e["name"] for e in links(by_id, own["softwareRequirements"])} == {"python", "jax"}
     assert [(e["name"], e["value"]) for e in links(by_id, computation["additionalProperty"])] == [
         ("hours of compute", 27.0),
         ("machine", "cpu, Some Processor, 2 cores, 7.6 GiB"),
