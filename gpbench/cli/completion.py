@@ -64,8 +64,9 @@ def _settings(words: Sequence[str], prefix: str, **_: Any) -> list[str]:
         values, _text = PROTOCOL.get(key.removeprefix("protocol."), ("", ""))
         known = _names(key) if key in _GROUPS else map(str, values) if isinstance(values, list) else ()
         return _listed(known, f"{key}=")(prefix)
-    said = dict(word.split("=", 1) for word in words if word.count("=") == 1)
-    node = merge.choose({group: said[group] for group in _GROUPS if said.get(group) in _names(group)}, ())
+    choices = dict(word.split("=", 1) for word in words if word.count("=") == 1)
+    folders = plugins.folders()
+    node = merge.choose({group: choices[group] for group in _GROUPS if choices.get(group) in _names(group)}, folders)
     node = {name: node[name] for name in node if name != "dataset"}
     keys = [name for name, _ in merge.leaves(node) if not name.endswith(("_target_", ".name"))]
     return [f"{name}=" for name in (*_GROUPS, *keys)]

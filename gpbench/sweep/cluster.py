@@ -173,9 +173,9 @@ class _Submitted:
         if results is None and stopping:
             return Outcome(self.overrides, "stopped", "cancelled", seconds)
         id, log = self.task.job.job_id, self.task.job.paths.stderr
-        gone = f"job {id} ended without a result (killed, or out of memory or time?); its log is {log}"
+        fault = f"job {id} ended without a result (killed, or out of memory or time?); its log is {log}"
         if not isinstance(results, list):
-            return Outcome(self.overrides, "failed", results or gone, seconds)
+            return Outcome(self.overrides, "failed", results or fault, seconds)
         try:
             return Outcome(**{**results[self._number], "overrides": self.overrides})
         except (IndexError, TypeError) as error:
@@ -242,8 +242,8 @@ class _Local:
 def _largest_array() -> int:
     """The most tasks of an array that this cluster takes, by its own word."""
     answer = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True)
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", answer.stdout, re.MULTILINE)
-    return int(found[1]) if found else _LARGEST_ARRAY
+    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", answer.stdout, re.MULTILINE)
+    return int(match[1]) if match else _LARGEST_ARRAY
 
 
 def make_folder(folder: Path) -> None:

@@ -76,7 +76,7 @@ def predictions(
     value, warp = predictive(method, state, X, key=key, changes=changes), changes.warp
     arrays = value.arrays(y)
     if changes.threshold is not None:
-        arrays |= tails(lambda at: value.pointwise(at)["cdf"], y, changes.threshold, arrays)
+        arrays |= tails(lambda z: value.pointwise(z)["cdf"], y, changes.threshold, arrays)
     if isinstance(method, HasBound):
         inputs, _ = parted(X, changes.exposure)
         expected, kl = method.expected_log_prob(state, inputs, warp.forward(y) if warp else y), method.kl(state)
