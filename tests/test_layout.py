@@ -44,7 +44,7 @@ BUDGETS = {
     ("analysis",): 4_530,
     ("claims",): 1_882,
     ("report",): 2_900,
-    ("cli", "api"): 3_834,
+    ("cli", "api"): 3_875,
     ("contract", "estimators", "imports", "papers"): 2_552,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
