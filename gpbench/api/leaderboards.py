@@ -64,6 +64,5 @@ def board_of(division: str, quick: bool, results: Results, rows: Range = ANY) ->
     require(splits, f"no {'small ' * quick}data set of {division} has so many rows", AbsentError)
     planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
     methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
-    return first_answer(
-        results, lambda stores: boards.board_of(latest(recorded(stores)), kind, splits, planned=methods)
-    )
+    board = lambda stores: boards.board_of(latest(recorded(stores)), kind, splits, planned=methods)
+    return first_answer(results, board)

@@ -191,16 +191,15 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
     try:
         experiment = definition.read(id, config_dirs)
     except ConfigError:
-        kinds = [kind for kind in ("dataset", "method") if id in paths.yaml_files(kind, config_dirs)]
-        if not kinds or id in PAPERS:
+        kind = next((kind for kind in ("dataset", "method") if id in paths.yaml_files(kind, config_dirs)), None)
+        if not kind or id in PAPERS:
             raise
-        noun = kinds[0].replace("dataset", "data set")
-        raise ConfigError(f"no experiment {id!r}; it is a {noun}: give --{kinds[0]}={id}") from None
+        noun = kind.replace("dataset", "data set")
+        raise ConfigError(f"no experiment {id!r}; it is a {noun}: give --{kind}={id}") from None
     require(experiment.table, f"{experiment.id} is a figure: gpbench plot {experiment.id}", ConfigError)
+    load = lambda stores: plan.load_recorded(experiment, preset, config_dirs, union(stores))
     try:
-        preset, cells = first_answer(
-            results, lambda stores: plan.load_recorded(experiment, preset, config_dirs, union(stores))
-        )
+        preset, cells = first_answer(results, load)
     except AbsentError:
         if not missing:
             raise
@@ -258,19 +257,12 @@ def verify(
         planner = plan.Planner(config_dirs)  # experiments of several claims share jobs
         if protocol is not None:
             check_protocol(protocol, records, config_dirs)
-        return [
-            verdict
-            for selection in selections
-            for verdict in verdicts.judge(
-                selection.claims,  # all of them, over which p-values are corrected
-                records,
-                lambda id, preset: plan.plan(definition.read(id, config_dirs), preset, planner, by_id),
-                preset=preset,
-                protocol=protocol,
-                read=store.trace,
-            )
-            if verdict.claim.id in selection.ids
-        ]
+        planned = lambda id, preset: plan.plan(definition.read(id, config_dirs), preset, planner, by_id)
+        judged = []
+        for every, ids in selections:  # all claims of a file are judged, over which p-values are corrected
+            graded = verdicts.judge(every, records, planned, preset=preset, protocol=protocol, read=store.trace)
+            judged += [verdict for verdict in graded if verdict.claim.id in ids]
+        return judged
 
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
     rows = [report.as_dict(verdict) for verdict in judged]

@@ -53,16 +53,13 @@ def check(
     else:
         examined = _of_method(method, overrides, config_dir, rows, platform)
     findings = []
-    for finding in examined:
-        findings.append(finding)
+    for f in examined:
+        findings.append({"task": f.task, "claim": f.claim, "verdict": f.verdict, "why": f.reason})
         if not json:
-            reason = f": {finding.reason}" if finding.reason else ""
-            print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
+            print(f"{f.verdict:<9} {f.task:<11} {f.claim}{f.reason and ': '}{f.reason}", flush=True)
     if json:
-        printing.print_json(
-            [{"task": f.task, "claim": f.claim, "verdict": f.verdict, "why": f.reason} for f in findings]
-        )
-    broken = sum(finding.verdict == "broken" for finding in findings)
+        printing.print_json(findings)
+    broken = sum(finding["verdict"] == "broken" for finding in findings)
     fault = f"{method} breaks {broken} of {len(findings)} claims; see docs/how-to/own_{kind or 'method'}.md"
     require(not broken, fault, ContractError)
 

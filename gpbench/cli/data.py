@@ -10,8 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from gpbench import outputs, paths
 from gpbench.analysis.printing import fitted, print_json, width
-from gpbench.api.words import folders, with_cards
-from gpbench.cli.output import require_place
+from gpbench.api.words import with_cards
 from gpbench.config.cards import split_sets
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, listed, printable, require
 
@@ -144,13 +143,14 @@ def rows(*names: str, split: int, set: str | None = None, out: Path | None = Non
         splits.split_numbers(card, split)
         parts = [card["name"], split_set if split_set != default else "", str(split)]
         file = out or Path("-".join(filter(None, parts)) + ".npz")
-        require_place("--out", file)
+        require(not file.is_dir(), f"--out {file}: is a folder", ConfigError)
+        require(file.parent.is_dir(), f"--out {file}: no such folder {file.parent}", ConfigError)
         dataset = _loaded(card, places)
         train, test = splits.indices(card, dataset, split)
-        names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
-        names |= {"dataset": np.array(card["name"]), "split": np.array(split), "split_set": np.array(split_set)}
+        facts = {"dataset": card["name"], "split": split, "split_set": split_set}
+        facts |= {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
         with outputs.output(file) as stream:  # NumPy would append .npz to other names
-            np.savez_compressed(stream, X=dataset.X, y=dataset.y, train=train, test=test, **names)
+            np.savez_compressed(stream, X=dataset.X, y=dataset.y, train=train, test=test, **facts)
         row = {"name": card["name"], "split": split, "split_set": split_set, "train": len(train), "test": len(test)}
         text = f"{card['name']} split {split}: {len(train)} training and {len(test)} test rows in {file}"
         return {**row, "out": str(file)}, text
@@ -185,11 +185,10 @@ def _resolve(names: Sequence[str], places: Places) -> tuple[list[str], Places]:
     """The names of data sets, and the places with their cards: of a table its card, which target=COLUMN writes."""
     from gpbench.data import cards
 
-    config_dir = folders(places["config_dir"])  # on Python's path, for custom readers
     if list(names) in (["all"], []):
-        return cards.names(config_dir), {**places, "config_dir": config_dir}
+        return cards.names(places["config_dir"]), places
     texts = [name if name.startswith(("dataset=", "target=")) else f"dataset={name}" for name in names]
-    texts, config_dir = with_cards(texts, config_dir)
+    texts, config_dir = with_cards(texts, places["config_dir"])
     for text in texts:
         fault = f"{text}: this is for the path of a table, as in a.csv {text}"
         require(not text.startswith("target="), fault, ConfigError)
@@ -226,7 +225,6 @@ def _each(
 
 
 def _loaded(card: _Card, places: Places, **options: Any) -> Any:
-    """The data set of a card."""
     from gpbench.data.sources import load
 
     return load(card, config_dirs=places["config_dir"], mirror=places["mirror"], store=places["store"], **options)

@@ -131,10 +131,8 @@ def _data(config_dirs: Sequence[Path], mirror: Path | None, store: Path) -> Find
     }
 
     def is_available(card: dict) -> bool:
-        path = local.path(card, store)
-        if path is not None and path.is_file():
-            return True
-        return any(tests[source["kind"]](source) for source in card["sources"] if source["kind"] in tests)
+        is_stored = (path := local.path(card, store)) is not None and path.is_file()
+        return is_stored or any(tests[source["kind"]](source) for source in card["sources"] if source["kind"] in tests)
 
     try:
         names = cards.names(config_dirs)

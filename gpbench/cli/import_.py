@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from gpbench import paths, plugins
+from gpbench import paths
 from gpbench.analysis import printing
 from gpbench.analysis.grouping import gather
+from gpbench.api.selection import check_protocol
 from gpbench.cli.output import Answer
-from gpbench.errors import ConfigError, require, require_known
+from gpbench.errors import ConfigError, require
 
 
 def import_files(
@@ -44,7 +45,7 @@ def import_files(
     places = [file.resolve() for file in files]
     for k, file in enumerate(files):
         require(places[k] not in places[:k], f"{file} is named twice: leave it out once", ConfigError)
-    require_known(protocol, paths.yaml_files("protocol", plugins.folders(config_dir)), f"no protocol {protocol!r}")
+    check_protocol(protocol, (), config_dir)
     importer = scoring.Importer(protocol, precision, set, config_dir)
     runs = [run for file in files for run in importer.score(file)]  # all are checked before any is recorded
     store = open_store(results or paths.results_dir())

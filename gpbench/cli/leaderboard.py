@@ -22,6 +22,7 @@ from gpbench.records.plan import RunPlan
 from gpbench.records.store import latest
 from gpbench.records.unions import SHIPPED, open_stores
 
+_LIMITS = (f"run.cpu_limit={LIMIT:g}", "run.device=cpu")  # words of every run of a board
 _TEXTS = ("method=", "method.", "+method.", "run.again=")  # beginnings of the words that a command line may have
 
 
@@ -113,7 +114,7 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
     require(known, f"{file}: no run of a division with predictions", AbsentError)
     drawn = [known[id] for id in random.SystemRandom().sample(sorted(known), min(runs, len(known)))]
     with tempfile.TemporaryDirectory() as folder:
-        own = [f"run.results={word(folder)}", f"run.cpu_limit={LIMIT:g}", "run.device=cpu"]
+        own = [f"run.results={word(folder)}", *_LIMITS]
         words = [words_of(record, store.config(record.id)) + own for record, _ in drawn]
         (sweep := Jobs(config_dir, {**compose(own, config_dir)["run"], "jobs": 1})).launch(words)
         sweep.conclude()
@@ -132,27 +133,20 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
 
 def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> list[list[str]]:
     """The jobs that place a method, which these words name with its settings; the largest first, not last and alone."""
-    others = [text for text in words if not text.startswith(_TEXTS)]
+    for text in words:
+        hint = "" if "=" in text else f": write method={text}"
+        fault = f"{text}: the leaderboard fixes all but the method and its settings{hint}"
+        require(text.startswith(_TEXTS), fault, ConfigError)
     names = [text for text in words if text.startswith("method=")]
-    lists = [text for text in words if "," in (value := text.partition("=")[2]) and value[0] not in "[{'\""]
-    fault = ""
-    if others:
-        hint = "" if "=" in others[0] else f": write method={others[0]}"
-        fault = f"{others[0]}: the leaderboard fixes all but the method and its settings{hint}"
-    elif len(names) != 1 or "," in names[0]:
-        several = f"{' and '.join(names)}: " if names else ""
-        fault = f"{several}name the one method to place, as in `gpbench leaderboard add method=svi`"
-    elif lists:
-        fault = f"{lists[0]}: one method is placed with one value of each setting; add it once for each"
-    require(not fault, fault, ConfigError)
+    several = f"{' and '.join(names)}: " if names else ""
+    fault = f"{several}name the one method to place, as in `gpbench leaderboard add method=svi`"
+    require(len(names) == 1 and "," not in names[0], fault, ConfigError)
+    for text in words:
+        is_list = "," in (value := text.partition("=")[2]) and value[0] not in "[{'\""
+        fault = f"{text}: one method is placed with one value of each setting; add it once for each"
+        require(not is_list, fault, ConfigError)
     require_once(words)
-    shared = [
-        *words,
-        "protocol=clean",
-        f"run.cpu_limit={LIMIT:g}",
-        "run.device=cpu",
-        f"run.results={word(paths.expanded(results).resolve())}",
-    ]
+    shared = [*words, "protocol=clean", *_LIMITS, f"run.results={word(paths.expanded(results).resolve())}"]
     sets = sorted(division_of(division).datasets(not full).items(), key=lambda item: -cards.read(item[0])["rows"])
     return [[f"dataset={name}", f"split={split}", *shared] for name, split in sets]
 

@@ -104,12 +104,6 @@ def check_place(out: Path | None) -> None:
         raise outputs.unwritable(out, error) from error
 
 
-def require_place(option: str, file: Path) -> None:
-    """Raises ConfigError where a folder has a file's name, or its folder is missing, for verbs that make no folders."""
-    require(not file.is_dir(), f"{option} {file}: is a folder", ConfigError)
-    require(file.parent.is_dir(), f"{option} {file}: no such folder {file.parent}", ConfigError)
-
-
 def write_sheet(
     sheet: "Sheet", format: str | None, plain: bool, out: Path | None = None, other_endings: Iterable[str] = ()
 ) -> None:

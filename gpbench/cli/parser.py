@@ -112,13 +112,13 @@ class Verb:
         from gpbench.arguments import parameters_of
 
         self.function = function
-        returned = inspect.signature(self.function).return_annotation
+        returned = inspect.signature(function).return_annotation
         self.output = _OUTPUT.get(getattr(next(iter(get_args(returned)), returned), "__name__", ""), ())
-        self.description, texts, epilog = _described(inspect.getdoc(self.function) or "")
+        self.description, texts, epilog = _described(inspect.getdoc(function) or "")
         self.parser = Parser(f"gpbench {name}", description=self.description, epilog=epilog)
         self._words: list[str] = []
         self.rest = ""  # name of the parameter that takes any number of words
-        parameters = parameters_of(self.function)
+        parameters = parameters_of(function)
         if self.output:
             from gpbench.cli.output import write
 
@@ -132,10 +132,10 @@ class Verb:
         values = vars(args)
         # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
         if unknown := [word for word in rest if word.startswith("-") or not self.rest]:
-            hint = "settings are words, as in dataset=heart run.jobs=2; " if self.rest == "overrides" else ""
+            hint = "; settings are words, as in dataset=heart run.jobs=2" if self.rest == "overrides" else ""
             if "method" in values and not unknown[0].startswith("-"):
-                hint = "names of methods and data sets are --method A,B and --dataset A,B; "
-            raise ConfigError(f"unrecognized: {' '.join(unknown)}; {hint}see {self.parser.prog} --help")
+                hint = "; names of methods and data sets are --method A,B and --dataset A,B"
+            self.parser.error(f"unrecognized: {' '.join(unknown)}{hint}")
         if values.pop("with_shipped", False):
             from gpbench import paths
 

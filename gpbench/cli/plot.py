@@ -79,7 +79,6 @@ def plot(
 def _draw_figures(
     ids: Sequence[str], preset: str | None, all_settings: bool, folders: Sequence[Path], folder: Path, results: Named
 ) -> tuple[list[Path], list[Cell]]:
-    """Draws the figures of an experiment."""
     from gpbench.experiments import definition, plan
 
     require(len(ids) == 1, f"one figure at a time, or several runs: {' '.join(ids)} is neither", ConfigError)

@@ -15,6 +15,8 @@ from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.unions import Results
 
+_ONE_RUN = "give the id of one run, or --last; `gpbench ls runs` lists the runs"
+
 
 def show(run: str | None = None, *, last: bool = False, packages: bool = False, results: Results = None) -> Answer:
     """Show one recorded run.
@@ -23,7 +25,7 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
         packages: only the packages that were installed, for pip
         json: print JSON: the record, `config`, rows of `predictions`; with --packages the version of each
     """
-    _require_run(run, last)
+    require(bool(run) != last, _ONE_RUN, ConfigError)
     content = load_run(run, results=results)
     if packages:
         versions = content.packages
@@ -44,12 +46,6 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
     lines += [f"folder  {content.folder}", f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}"]
     lines += ["", yamls.dump(config).rstrip()] if config else []
     return Answer({**record.to_json(), "predictions": rows, "config": config}, "\n".join(lines))
-
-
-def _require_run(run: str | None, last: bool) -> None:
-    """Raises ConfigError unless either RUN or --last is given."""
-    fault = "give the id of one run, or --last; `gpbench ls runs` lists the runs"
-    require(bool(run) != last, fault, ConfigError)
 
 
 def inputs_line(record: Record, config: Mapping[str, Any]) -> str:
@@ -91,7 +87,7 @@ def predict(
       gpbench run dataset=heart run.save=true
       gpbench predict --last --data patients.csv
     """
-    _require_run(run, last)
+    require(bool(run) != last, _ONE_RUN, ConfigError)
     if out:
         is_csv = out.suffix.lower() in ("", ".csv", ".txt")
         require(is_csv, f"--out {out}: predictions are csv: choose a file that ends in .csv", ConfigError)

@@ -66,9 +66,8 @@ def report(
     )
     files = site.write_site(out, site.render_pages(content))
     size = sum(file.stat().st_size for file in files)
-    start = out / "index.html"
-    n_files, n_runs = printing.counted(len(files), "file"), printing.counted(len(records), "run")
-    text = f"{start}: {n_files}, {size / 1e6:.1f} MB, of {n_runs}"
+    start, n_runs = out / "index.html", printing.counted(len(records), "run")
+    text = f"{start}: {printing.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {n_runs}"
     return Answer({"start": str(start), "files": len(files), "bytes": size, "records": len(records)}, text)
 
 
@@ -90,8 +89,7 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> Iterator
         planner = of_ours if id in ours else of_others
         for preset in definition.PRESETS:
             try:
-                cells = plan.plan(experiment, preset, planner, by_id)
-                yield PlannedExperiment(experiment, preset, cells)
+                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, planner, by_id))
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))
 
@@ -103,10 +101,11 @@ def _verdicts(
     judged = {}
     for name in claims.files(config_dirs):
         try:
-            judged[name] = facts.verdicts(claims.read(name, config_dirs), planned, records, store.trace)
+            if verdicts := facts.verdicts(claims.read(name, config_dirs), planned, records, store.trace):
+                judged[name] = verdicts
         except ConfigError as fault:
             _leave_out(fault)
-    return {name: verdicts for name, verdicts in judged.items() if verdicts}
+    return judged
 
 
 def _figures(planned: Sequence[PlannedExperiment]) -> dict[tuple[str, str], Path]:

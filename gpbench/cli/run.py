@@ -8,9 +8,9 @@ from json import dumps, loads
 from pathlib import Path
 
 from gpbench import paths, yamls
-from gpbench.api import words
 from gpbench.api.runs import Runs
 from gpbench.api.training import require_one_job, train_here
+from gpbench.api.words import with_cards
 from gpbench.cli.plot import plot_run
 from gpbench.cli.recorded import inputs_line
 from gpbench.config.compose import compose
@@ -70,14 +70,14 @@ def run(
       gpbench run dataset=moons run.keep=true --plot all
       gpbench run --config-dir mine dataset=mydata method=mymethod
     """
-    texts, folders = list(overrides), words.folders(config_dir)
+    texts = list(overrides)
     if plan:  # of a job of a sweep, which has no words
         whole = RunPlan.from_json(sys.stdin.buffer.read())
         return _train(whole.cfg, whole, None, json)
     if cfg and "job" in texts:  # as Hydra's --cfg job
         texts.remove("job")
     require_once(texts, "" if multirun else " and add -m")
-    texts, folders = words.with_cards(texts, folders)
+    texts, folders = with_cards(texts, config_dir)
     _check_options(multirun, cfg, dry_run, plot, json)
     if multirun:
         from gpbench.sweep.launcher import sweep
@@ -148,7 +148,6 @@ def _check_options(multirun: bool, cfg: bool, dry_run: bool, plot: str | None, j
 
 
 def _title(cfg: Config) -> str:
-    """A line that says what a configuration runs."""
     split = dumps(cfg["split"], separators=(",", ":")).strip('"')
     changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
     words = [f"split={split}", *([f"seed={cfg['seed']}"] if cfg["seed"] else []), *changes]

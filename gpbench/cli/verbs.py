@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 
 from gpbench.cli.parser import Parser, Verb
-from gpbench.errors import ConfigError, exit_error, require_known
+from gpbench.errors import exit_error, require_known
 from gpbench.version import __version__
 
 VERBS = {
@@ -35,14 +35,12 @@ ACTIONS = {
     "leaderboard": ("show", "add", "verify"),
 }
 """The actions of verbs that have several; the first one of `leaderboard` needs no word."""
+_DESCRIPTION = "Scalable Gaussian-process methods beside the numbers their papers published."
+_EPILOG = """gpbench VERB --help describes a verb, for example gpbench run --help
+eval "$(register-python-argcomplete gpbench)" lets bash and zsh complete words"""
 _OF_PYTHON = {"best", "compare", "leaderboard show", "ls", "power", "rank", "table", "verify"}
 """Functions of the Python interface that are verbs; the others are in `gpbench.cli.VERB`."""
-_ELSEWHERE = {
-    "import": "import_:import_files",
-    "predict": "recorded:predict",
-    "rm": "recorded:rm",
-    "show": "recorded:show",
-}
+_ELSEWHERE = {"import": "import_:import_files"} | {verb: f"recorded:{verb}" for verb in ("predict", "rm", "show")}
 
 
 def call(argv: Sequence[str]) -> int:
@@ -85,36 +83,29 @@ def split_words(argv: Sequence[str]) -> tuple[str, list[str]]:
     verb, *words = argv
     if (actions := ACTIONS.get(verb)) is None:
         return verb, words
-    if words and not words[0].startswith("-"):
-        action, *words = words
-    else:
-        action = "show" if verb == "leaderboard" else ""
-    if action:
-        require_known(action, actions, f"no action {action!r} of {verb}")
-    return f"{verb} {action}" if action else "", words
+    is_named = bool(words) and not words[0].startswith("-")
+    if not is_named and verb != "leaderboard":
+        return "", words
+    action = words.pop(0) if is_named else "show"
+    require_known(action, actions, f"no action {action!r} of {verb}")
+    return f"{verb} {action}", words
 
 
 def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = VERBS) -> int:
     """Prints the help that lists all verbs, or the actions of one, or the version."""
-    parser = Parser(
-        f"gpbench {verb}".rstrip(),
-        description="" if verb else "Scalable Gaussian-process methods beside the numbers their papers published.",
-        epilog=f"gpbench {verb} ACTION --help describes an action"
-        if verb
-        else "gpbench VERB --help describes a verb, for example gpbench run --help\n"
-        'eval "$(register-python-argcomplete gpbench)" lets bash and zsh complete words',
-    )
-    if not verb:
+    if verb:
+        parser = Parser(f"gpbench {verb}", description="", epilog=f"gpbench {verb} ACTION --help describes an action")
+        title, names = "actions", "|".join(texts)
+    else:
+        parser = Parser("gpbench", description=_DESCRIPTION, epilog=_EPILOG)
         parser.add_argument("--version", action="version", version=f"gpbench {__version__}")
-    names = "|".join(texts) if verb else "VERB"
-    subparsers = parser.add_subparsers(
-        title="actions" if verb else "verbs", metavar=names, required=bool(verb), dest="_"
-    )
+        title, names = "verbs", "VERB"
+    subparsers = parser.add_subparsers(title=title, metavar=names, required=bool(verb), dest="_")
     for name, text in texts.items():
         subparsers.add_parser(name, help=text)
     _, rest = parser.parse_known_args(words)
     if rest:
-        raise ConfigError(f"unrecognized: {' '.join(rest)}; see {parser.prog} --help")
+        parser.error(f"unrecognized: {' '.join(rest)}")
     parser.print_help()
     return 0
 
