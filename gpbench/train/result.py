@@ -46,7 +46,7 @@ def metric_fields(task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, 
     is_whole = test_set.log_prob.size > 0  # another program's samples or quantiles have none for metrics of users
     own, own_errors = own_metrics.score(task, test_set.in_original_units()) if is_whole else ({}, {})
     values = metrics.score(task, test_set) | own
-    errors = row_stderrs(values.keys() - undefined.keys(), test_set) | own_errors
+    errors = row_stderrs((name for name in values if name not in undefined), test_set) | own_errors
     undefined |= {name: "NaN" for name, value in own.items() if np.isnan(value)}
     return {
         "metrics": values if finite else dict.fromkeys(values),
