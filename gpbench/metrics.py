@@ -48,7 +48,7 @@ class Metric:
 
 def score(task: str, scored: Scored) -> dict[str, float]:
     """Every metric of a task by name: NaN if a prediction is NaN, and where a metric is `undefined`."""
-    lost = any(np.isnan(getattr(scored, name)).any() for name in ("log_prob", "mean", "crps"))
+    lost = any(np.isnan(getattr(scored, name)).any() for name in ("log_prob", "mean", "crps", "tail_crps", "log_below"))
     absent = undefined(task, scored)
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite predictions are NaN or infinite without a warning
         return {

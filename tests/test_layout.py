@@ -33,19 +33,19 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_646,
-    ("core",): 6_302,
+    ("base",): 2_647,
+    ("core",): 6_303,
     ("methods",): 6_852,
     ("data",): 4_979,
     ("config",): 1_377,
-    ("records", "experiments"): 2_840,
-    ("train",): 2_514,
-    ("sweep",): 1_280,
+    ("records", "experiments"): 2_841,
+    ("train",): 2_518,
+    ("sweep",): 1_282,
     ("analysis",): 4_530,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_881,
-    ("contract", "estimators", "imports", "papers"): 2_558,
+    ("cli", "api"): 3_883,
+    ("contract", "estimators", "imports", "papers"): 2_559,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

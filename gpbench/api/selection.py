@@ -104,7 +104,9 @@ def single_metric(metric: str | None, records: Sequence[Record], shared: Iterabl
     name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)
     for dataset, of_set in gather((record.dataset, record) for record in records if name.startswith("tail_")).items():
-        texts = {text for record in of_set for text in record.setting.split(", ") if text.startswith("threshold=")}
-        mend = f"take --setting {min(texts, default='')}, or delete the others with `gpbench rm`"
+        texts = {
+            text for record in of_set for text in record.setting.split(", ") if text.startswith("dataset.threshold=")
+        }
+        mend = "take those of one of them by --setting, the whole setting as `gpbench ls runs` has it"
         require(len(texts) < 2, f"{name}: runs on {dataset} have {either(sorted(texts))}: {mend}", ConfigError)
     return name

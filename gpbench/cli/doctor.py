@@ -57,7 +57,7 @@ def _installation() -> Iterator[Finding]:
     versions, facts = environment.versions(), environment.commit()
     yield Finding("versions", "ok", ", ".join(f"{name} {version}" for name, version in versions.items() if version))
     if missing := [name for name, version in versions.items() if version is None]:
-        yield Finding("packages", "broken", f"{', '.join(missing)} not installed", "install gpbench again")
+        yield Finding("packages", "broken", f"{', '.join(missing)} not installed", "install scalable-gp-bench again")
     if fault := other_program():
         yield Finding("name", "broken", *fault.split(": "))
     if facts["dirty"]:

@@ -40,7 +40,7 @@ class KernelSystem(eqx.Module):
         return rows.counted * self.targets[rows.index] - rows.counted * (Kw + self.noise * weights[rows.index])
 
     def last_residual(self, weights: Float[Array, "N C"], count: int) -> Float[Array, "P C"]:
-        """B - H `weights` of the last `count` rows, which no preconditioner by the first ones favours."""
+        """B - H `weights` of the last `count` rows: the first ones may be those of the preconditioner."""
         X = self.X[-count:]
         Kw: Float[Array, "P C"] = in_blocks(lambda x: product(self.kernel, x, self.X, weights), X)
         return self.targets[-count:] - Kw - self.noise * weights[-count:]

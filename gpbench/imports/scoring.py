@@ -85,7 +85,7 @@ class Importer:
         outcome, predictions = (_lost(lost, prepared.task), {}) if lost else _scores(submission, prepared, own, card)
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
-        above = "" if card.get("threshold") is None else f"threshold={card['threshold']}"
+        above = "" if card.get("threshold") is None else f"dataset.threshold={card['threshold']:g}"
         setting = ", ".join(filter(None, [submission.setting, other_set, above]))
         config = {
             "dataset": dict(card),
@@ -179,7 +179,8 @@ def _number_arrays(submission: Submission, y: np.ndarray, least: float = -np.inf
     """What samples, bins, or quantiles with the means beside them determine, with what is below `least` moved there."""
     values = submission.matrix(submission.form)
     if submission.form == "edge":
-        return forms.bins(*forms.bins_above(values, submission.matrix("bin"), least), y)
+        probs = submission.matrix("bin")
+        return forms.bins(*((values, probs) if least == -np.inf else forms.bins_above(values, probs, least)), y)
     values = np.maximum(values, least)
     if submission.form == "sample":
         return forms.samples(values, y)

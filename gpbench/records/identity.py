@@ -35,7 +35,8 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
         "protocol": _without({key: protocol[key] for key in PROTOCOL if key in protocol}, PROTOCOL),
         "data": {
             **{"name": card["name"], "task": card["task"], "splits": splits.identity(card)},
-            **{key: card[key] for key in ("impute", "exposure", "threshold") if card.get(key) not in (None, {})},
+            **{key: card[key] for key in ("impute", "exposure") if card.get(key)},
+            **({} if card.get("threshold") is None else {"threshold": float(card["threshold"])}),
         },
         "data_checksum": data_checksum,
         **({"units": "original"} if _PERIOD.search(_text(cfg["method"])) else {}),

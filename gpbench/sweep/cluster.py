@@ -116,6 +116,8 @@ def _run_children(pack: Sequence[tuple[list[str], RunPlan]]) -> str:
 
         for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
             signal.signal(number, stop)
+        if signalled:  # between the two, to the handler of the child before
+            child.terminate()
         outcomes.append(dataclasses.asdict(child.outcome()))
     return json.dumps(outcomes)
 
@@ -243,7 +245,7 @@ def _largest_array() -> int:
     """The most tasks of an array that this cluster takes, by its own word."""
     answer = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True)
     match = re.search(r"^MaxArraySize\s*=\s*(\d+)", answer.stdout, re.MULTILINE)
-    return int(match[1]) if match else _LARGEST_ARRAY
+    return max(1, int(match[1])) if match else _LARGEST_ARRAY
 
 
 def make_folder(folder: Path) -> None:

@@ -78,7 +78,7 @@ def test_quantiles_have_the_score_of_the_trapezium_rule(count, score):
     assert (atom["below"], atom["cdf"], atom["crps"]) == (0.0, 1.0, 0.0)
 
 
-@pytest.mark.parametrize("y", [-3.0, -0.5, 1.0, 3.9, 6.0])
+@pytest.mark.parametrize("y", [-3.0, -1.0, -0.5, 1.0, 3.9, 6.0])
 def test_bins_are_scored_as_by_a_fine_grid_of_their_distribution_function(y):
     edges, probs = np.array([[-1.0, 0.5, 2.0, 4.0]]), np.array([[0.2, 0.5, 0.3]])
     made = forms.bins(edges, probs, np.array([y]))
@@ -89,7 +89,7 @@ def test_bins_are_scored_as_by_a_fine_grid_of_their_distribution_function(y):
         part = np.trapezoid(np.where(grid >= least, (F - (grid >= max(y, least))) ** 2, 0.0), grid)
         tail = forms.bins(*forms.bins_above(edges, probs, least), np.maximum([y], least))["crps"][0]
         assert tail == pytest.approx(part, abs=1e-4)
-    density = {-0.5: 0.2 / 1.5, 1.0: 0.5 / 1.5, 3.9: 0.3 / 2.0}
+    density = {-1.0: 0.2 / 1.5, -0.5: 0.2 / 1.5, 1.0: 0.5 / 1.5, 3.9: 0.3 / 2.0}
     assert made["log_prob"][0] == pytest.approx(np.log(density[y]) if y in density else -np.inf)
     slope = np.diff(F) / np.diff(grid)
     middle = 0.5 * (grid[1:] + grid[:-1])

@@ -32,7 +32,7 @@ def test_the_tail_of_a_run_is_scored_in_original_units_and_that_of_its_predictio
     words, where = folder_of(tmp_path, threshold), [f"run.results={tmp_path}/r", "run.predictions=true"]
     assert main(["run", "method=linear", "dataset=tide", "split=0", *where, *words]) == 0
     [record] = Store(tmp_path / "r").all(whole=True)
-    assert f"threshold={threshold}" in record.setting
+    assert f"dataset.threshold={threshold:g}" in record.setting
     ours = Store(tmp_path / "r").predictions(record.id)
     mean, std, y = ours["mean"], np.sqrt(ours["variance"]), ours["target"]
     by_hand = np.where(y > threshold, norm.logpdf(y, mean, std), norm.logcdf(threshold, mean, std))
@@ -51,17 +51,20 @@ def test_the_tail_of_a_run_is_scored_in_original_units_and_that_of_its_predictio
     for other in Store(tmp_path / "r").all(whole=True):
         assert other.metrics["tail_crps"] == pytest.approx(record.metrics["tail_crps"], rel=0.02), other.method
         assert ("tail_ll" in other.metrics) == (other.method in ("linear", "moments"))
-        assert other.setting == f"threshold={threshold}"
+        assert other.setting == f"dataset.threshold={threshold:g}"
 
 
 def test_scores_of_two_thresholds_are_not_compared(tmp_path, capsys):
     words, where = folder_of(tmp_path, 0), [f"run.results={tmp_path}/r", "dataset=tide", "split=[0,1]"]
-    for more in ([], ["dataset.threshold=9"]):
+    for more in ([], ["dataset.threshold=9"], ["dataset.threshold=9.0"]):
         assert main(["run", "method=linear", *where, *more, *words]) == 0
-    sides = ["setting:threshold=0", "setting:threshold=9"]
+    assert len(Store(tmp_path / "r").ids()) == 4  # 9 and 9.0 are one threshold
+    sides = ["setting:dataset.threshold=0", "setting:dataset.threshold=9"]
     for verb in (["compare", *sides], ["rank"]):
         assert main([*verb, "--metric", "tail_crps", "--results", str(tmp_path / "r")]) == 2
-        assert "runs on tide have threshold=0 or threshold=9: take --setting threshold=0" in capsys.readouterr().err
+        assert (
+            "runs on tide have dataset.threshold=0 or dataset.threshold=9: take those of one" in capsys.readouterr().err
+        )
     assert main(["compare", *sides, "--metric", "rmse", "--results", str(tmp_path / "r")]) == 0
 
 

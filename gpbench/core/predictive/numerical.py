@@ -121,8 +121,9 @@ def crps(
 def tails(cdf: Cdf, y: Float[Array, " N"], threshold: Float[Array, ""], arrays: dict[str, Array]) -> dict[str, Array]:
     """What scores of the part above a threshold need: `above`, 1 for such a target; `log_below`, log P(target ≤
     threshold), at least the logarithm of the smallest number; and `tail_crps`, the score's integral from the threshold
-    on (Gneiting and Ranjan 2011).  `arrays` has the 95 % interval."""
+    on (Gneiting and Ranjan 2011).  `arrays` has intervals, that of 80 % first, which no recalibration changes alone."""
     start = jnp.full_like(y, threshold)
     log_below = jnp.log(jnp.maximum(cdf(start), float(np.finfo(y.dtype).tiny)))
-    score = crps(cdf, jnp.maximum(y, start), arrays["low95"], arrays["high95"], start)
+    low, high = (arrays.get(f"{end}80", arrays[f"{end}95"]) for end in ("low", "high"))
+    score = crps(cdf, jnp.maximum(y, start), low, high, start)
     return {"above": (y > start).astype(y.dtype), "log_below": log_below, "tail_crps": score}
