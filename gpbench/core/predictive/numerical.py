@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from gpbench.scored import ENDS
 
+_Row = Float[Array, " N"]
 Cdf = Callable[[Float[Array, " N"]], Float[Array, " N"]]
 """P(target ≤ y) of every row, as a function of y."""
 
@@ -90,13 +91,7 @@ def _narrowed(s: _Bracket, v: Float[Array, "P N"], f_v: Float[Array, "P N"]) -> 
     return _Bracket(v, b, c, f_v, f_b, f_c)
 
 
-def crps(
-    cdf: Cdf,
-    y: Float[Array, " N"],
-    low: Float[Array, " N"],
-    high: Float[Array, " N"],
-    start: Float[Array, " N"] | None = None,
-) -> Float[Array, " N"]:
+def crps(cdf: Cdf, y: _Row, low: _Row, high: _Row, start: _Row | None = None) -> _Row:
     """Continuous ranked probability score ∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20), from
     `start` ≤ y on if it is given.  Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval
     from `low` to `high`."""
