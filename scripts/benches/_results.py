@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpbench.cli.output import require_place
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.outputs import write_whole
 
 THRESHOLD = 1.25
@@ -99,7 +98,8 @@ class Results:
 def require_writable(path: Path) -> None:
     """Exits with a line where a file cannot be written, and makes none."""
     try:
-        require_place("--save", path)
+        require(not path.is_dir(), f"--save {path}: is a folder", ConfigError)
+        require(path.parent.is_dir(), f"--save {path}: no such folder {path.parent}", ConfigError)
         tempfile.TemporaryFile(dir=path.parent).close()
     except (OSError, ConfigError) as error:
         raise SystemExit(str(error) if isinstance(error, ConfigError) else f"--save {path}: {error.strerror}") from None

@@ -121,7 +121,7 @@ def test_the_reported_objective_is_the_bound(ends, name):
     place = lambda s: [getattr(s.solver.solver, part) for part in where]
     state = eqx.tree_at(place, state, [means[:N]] * len(where))
     if name == "cg":
-        residual = state.solver.equations(state.hyper, X).first_residual(means[:N], N)
+        residual = state.solver.equations(state.hyper, X).last_residual(means[:N], N)
         state = eqx.tree_at(lambda s: s.solver.solver.residual, state, residual)
     if name == "dual":
         state = eqx.tree_at(lambda s: s.solver.solver.velocity, state, jnp.zeros((N, 1)))

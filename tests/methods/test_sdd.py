@@ -130,8 +130,8 @@ def test_the_residual_is_that_of_the_average(monkeypatch):
     monkeypatch.setattr(pathwise, "_CHECKED", 20)
     data, ours = regression(25), method(samples=3)
     state, _ = train(ours, data, 30, start(ours, data))
-    residual = (np.asarray(state.targets) - dense(GP, data.X) @ state.descent.average)[:20]
-    ratio = np.linalg.norm(residual, axis=0) ** 2, np.linalg.norm(state.targets[:20], axis=0) ** 2
+    residual = (np.asarray(state.targets) - dense(GP, data.X) @ state.descent.average)[-20:]
+    ratio = np.linalg.norm(residual, axis=0) ** 2, np.linalg.norm(state.targets[-20:], axis=0) ** 2
     found = ours.diagnostics(state)
     np.testing.assert_allclose(found["residual"], np.sqrt(ratio[0][0] / ratio[1][0]))
     np.testing.assert_allclose(found["residual_samples"], np.sqrt(ratio[0][1:].sum() / ratio[1][1:].sum()))
