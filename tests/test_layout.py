@@ -39,13 +39,13 @@ BUDGETS = {
     ("data",): 4_979,
     ("config",): 1_377,
     ("records", "experiments"): 2_841,
-    ("train",): 2_518,
+    ("train",): 2_516,
     ("sweep",): 1_282,
     ("analysis",): 4_530,
     ("claims",): 1_882,
     ("report",): 2_886,
     ("cli", "api"): 3_883,
-    ("contract", "estimators", "imports", "papers"): 2_559,
+    ("contract", "estimators", "imports", "papers"): 2_561,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

@@ -146,21 +146,23 @@ def _scores(
     from gpbench.train.doubts import doubts, unit_doubts
 
     submission.check_values(prepared.classes, float(np.var(prepared.y)))
+    threshold = card.get("threshold")
     is_gaussian, y_test = prepared.classes == 0 and submission.form == "mean", jnp.asarray(prepared.y_test)
     arrays: Mapping[str, Any]
     if is_gaussian:
         value = GaussianPredictive(*(jnp.asarray(submission.values[n]) for n in ("mean", "variance")))
         arrays = value.arrays(y_test)
-        if (threshold := card.get("threshold")) is not None:
+        if threshold is not None:
             arrays = arrays | tails(value.cdf, y_test, jnp.asarray(threshold, float), arrays)
     elif prepared.classes == 0:
         arrays = _number_arrays(submission, prepared.y_test)
-        if (least := card.get("threshold")) is not None and "crps" in arrays:
-            arrays |= {"tail_crps": _number_arrays(submission, np.maximum(prepared.y_test, least), least)["crps"]}
-        if least is not None and submission.form == "edge":
-            below = _number_arrays(submission, np.full_like(prepared.y_test, least))["cdf"]
+        if threshold is not None and "crps" in arrays:
+            above = np.maximum(prepared.y_test, threshold)
+            arrays |= {"tail_crps": _number_arrays(submission, above, threshold)["crps"]}
+        if threshold is not None and submission.form == "edge":
+            below = _number_arrays(submission, np.full_like(prepared.y_test, threshold))["cdf"]
             log_below = np.log(np.maximum(below, np.finfo(float).tiny))
-            arrays |= {"above": (prepared.y_test > least).astype(float), "log_below": log_below}
+            arrays |= {"above": (prepared.y_test > threshold).astype(float), "log_below": log_below}
     else:
         arrays = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes))).arrays(y_test)
         fault = "has probability 0 for its target, and the nll is infinite"
@@ -175,13 +177,13 @@ def _scores(
     return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
 
 
-def _number_arrays(submission: Submission, y: np.ndarray, least: float = -np.inf) -> dict[str, np.ndarray]:
+def _number_arrays(submission: Submission, y: np.ndarray, least: float | None = None) -> dict[str, np.ndarray]:
     """What samples, bins, or quantiles with the means beside them determine, with what is below `least` moved there."""
     values = submission.matrix(submission.form)
     if submission.form == "edge":
         probs = submission.matrix("bin")
-        return forms.bins(*((values, probs) if least == -np.inf else forms.bins_above(values, probs, least)), y)
-    values = np.maximum(values, least)
+        return forms.bins(*((values, probs) if least is None else forms.bins_above(values, probs, least)), y)
+    values = values if least is None else np.maximum(values, least)
     if submission.form == "sample":
         return forms.samples(values, y)
     levels = [float(name[9:]) for name in submission.number_columns if name != "mean"]

@@ -109,7 +109,7 @@ def _setting_text(method: Method, cfg: Config) -> str:
     for key, value in cfg["changes"].items():
         if key.startswith("protocol.") and key.split(".")[1] not in identity.PROTOCOL:
             continue
-        if key == "dataset.threshold":  # the card has it, below
+        if key in ("dataset.exposure", "dataset.threshold"):  # the card has them, below
             continue
         name = key.partition(".")[2].removeprefix("splits.")
         value = "null" if value is None else value
@@ -120,9 +120,7 @@ def _setting_text(method: Method, cfg: Config) -> str:
         if name not in method.label_fields and not name.startswith("sets.") and text not in texts:
             texts.append(text)
     card = cfg["dataset"]
-    texts += (
-        [f"exposure={card['exposure']}"] if card.get("exposure") and "dataset.exposure" not in cfg["changes"] else []
-    )
+    texts += [f"exposure={card['exposure']}"] if card.get("exposure") else []
     texts += [f"dataset.threshold={card['threshold']:g}"] if card.get("threshold") is not None else []
     texts += [f"{key}={value}" for key, value in identity.timing_keys(cfg["run"]).items() if value is not None]
     return ", ".join(texts)
