@@ -72,6 +72,7 @@ SOURCE = Keys(
 
 _FILES = {"at": required(TEXT, "Address of the folder."), "files": _MIRROR_FILES}
 _MEMBER = optional(TEXT, "Member of a zip or tar archive.")
+_SPLITS = optional(TEXT, "Table of fixed splits: a column for each, a line for each row of the data.")
 _READ = {"reader": optional(READER, "Reader of the files."), "member": _MEMBER}
 _MUST_READ = {**_READ, "reader": required(READER, "Reader of the files.")}
 
@@ -85,7 +86,7 @@ _ARGUMENTS = Range(
 
 KINDS: Mapping[str, Keys] = {
     "mirror": Keys({"files": _MIRROR_FILES, **_MUST_READ}),
-    "official": Keys({**_FILES, **_READ}),
+    "official": Keys({**_FILES, **_READ, "split_file": _SPLITS}),
     "copy": Keys({**_FILES, **_MUST_READ}),
     "file": Keys(
         {
@@ -93,7 +94,7 @@ KINDS: Mapping[str, Keys] = {
             "reader": optional(READER, "Reader of the file.", "table"),
             "member": _MEMBER,
             "sha256": optional(TEXT, "SHA-256 of the file."),
-            "split_file": optional(TEXT, "Table of fixed splits: a column for each, a line for each row of the data."),
+            "split_file": _SPLITS,
         }
     ),
     "sklearn": Keys(

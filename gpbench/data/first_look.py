@@ -1,22 +1,21 @@
 """Tables without a card: `dataset=PATH target=NAME` and `dataset=openml:NUMBER` write one, where there is none."""
 
 import contextlib
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from hashlib import md5, sha256
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.config.cards import reader
 from gpbench.config.words import read
-from gpbench.data import cards, files, guesses
+from gpbench.data import cards, files, guesses, openml
 from gpbench.data.conversion import from_raw
+from gpbench.data.tables import split_table
 from gpbench.data_registry import function_and_options
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
@@ -25,7 +24,6 @@ _TABLES = (
     *(".csv", ".tsv", ".txt", ".data", ".dat", ".arff", ".parquet", ".pq", ".feather", ".arrow", ".xlsx"),
     *(*guesses.LIBSVM, ".gz", ".bz2", ".xz", ".zip"),
 )
-_OPENML = "https://www.openml.org/api/v1/json/data/"
 
 
 def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[str], list[Path]]:
@@ -37,7 +35,9 @@ def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[
     target = next((_target(_unquoted(word[7:])) for word in reversed(words) if word.startswith("target=")), None)
     offline = any(re.fullmatch(r"\+*data\.offline=true", word, re.IGNORECASE) for word in words)
     result, folders = [*words], [*config_dirs]
-    for i, values in of_word.items():
+    for i, of_suites in of_word.items():
+        parts = [_suite(value, offline) if value.startswith("openml:suite:") else [value] for value in of_suites]
+        values = [value for part in parts for value in part]
         for k, value in enumerate(values):
             if _is_table(value):
                 card = _openml(value, target, offline) if value.startswith("openml:") else _own(value, target)
@@ -92,7 +92,7 @@ def _own(value: str, target: Any) -> Path:
     shadow = Path(path.name)  # a path is looked for in the current folder first
     is_other = shadow.exists() and not shadow.samefile(path)
     source = {"kind": "file", "path": str(path.resolve()) if is_other else path.name}
-    _write(card, path.name, source, files.from_folder(path.parent, path.name, None), target)
+    _write(card, path.name, openml.Entry(source, files.from_folder(path.parent, path.name, None), target))
     return card
 
 
@@ -107,26 +107,34 @@ def _existing(card: Path, target: Any, table: str | None = None) -> Path:
     return card
 
 
-def _write(
-    card: Path, title: str, source: dict, content: bytes, target: Any, labels: Sequence[str] = (), facts: Mapping = {}
-) -> None:
-    """Writes a card and says so in a line."""
+def _write(card: Path, title: str, entry: openml.Entry) -> None:
+    """Writes a card, and the splits of a task beside it, and says so in a line."""
+    target = entry.target
     node: dict[str, Any] = {"name": card.stem, "task": "regression"}
     remedy = ""
     try:
-        node["task"], options, summary, guessed = guesses.guess(content, title, target, labels)
+        task, options, summary, guessed = guesses.guess(entry.content, title, target, entry.labels)
+        node["task"] = task if task in entry.tasks or not entry.tasks else entry.tasks[-1]
         remedy = "; no card is written"
         node |= {"outputs": len(target)} if isinstance(target, list) and len(target) > 1 else {}
-        node["sources"] = [source | options]
-        checked = cards.checked({**node, **facts})
+        node["sources"] = [entry.source | options]
+        checked = cards.checked({**node, **entry.facts})
         function, _ = function_and_options(reader(checked["sources"][0]) or "table")
-        raw = function([content], checked["sources"][0])
+        raw = function([entry.content], checked["sources"][0])
+        splits = openml.split_file(entry.splits, len(raw.X)) if entry.splits else b""
+        if splits:
+            raw = replace(raw, split=split_table(splits))
+            file = f"{card.stem}_splits.csv"
+            node |= {"splits": {"set": "fixed", "folds": raw.split.shape[1]}, "impute": "median"}
+            node["sources"] = [{**entry.source, "split_file": file, **options}]
+            checked = cards.checked({**node, **entry.facts})
         dataset = from_raw(checked | {"incomplete": "drop"}, raw)
+        node |= {"checksum": dataset.checksum} if splits else {}
     except DataError as error:
-        reason, start = str(error).removeprefix(f"{card.stem}: "), source | {"target": target or "COLUMN"}
+        reason, start = str(error).removeprefix(f"{card.stem}: "), entry.source | {"target": target or "COLUMN"}
         if re.search(r"\bcard\b|`\w+[:`]", reason):
             with contextlib.suppress(DataError):
-                start |= {} if "sources" in node else guesses.guess_spelling(content, target)[0]
+                start |= {} if "sources" in node else guesses.guess_spelling(entry.content, target)[0]
             node.setdefault("sources", [start])
             text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
             remedy = f"; there is no card yet: write {card}, which begins as {text}"
@@ -135,59 +143,45 @@ def _write(
     drops = {"incomplete": "drop"} if lost or gaps else {}
     summary += [f"{lost} rows with missing cells left out"] if lost else []
     summary += [f"{gaps} rows that lack a target count for the others"] if gaps else []
-    notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
+    notes = [f"{text}, which {option} leaves out" if option else text for text, option in dataset.notes]
     line = "; ".join(filter(None, [*summary, *guessed, dataset.account, *notes]))
-    text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
-    try:
-        write_whole(card, (text + yamls.dump({**node, **drops, **facts}, allow_unicode=True, width=100)).encode())
-    except OSError as error:
-        other = "copy the table into a folder that you may write in"
-        raise StorageError(f"cannot write {card}: {failure(error, other)}") from error
+    mend = "leave `checksum` out, which holds the task's rows and splits, to edit it" if splits else "edit it"
+    text = f"# A first look at {title}, as gpbench guesses it: {mend} (docs/how-to/own_data.md)\n"
+    if splits:
+        _keep(card.with_name(file), splits.decode())
+    _keep(card, text + yamls.dump({**node, **drops, **entry.facts}, allow_unicode=True, width=100))
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
-    print(f"gpbench: wrote {card} ({line}): edit it, then run with {command}", file=sys.stderr)
+    print(f"gpbench: wrote {card} ({line}): {mend}, then run with {command}", file=sys.stderr)
 
 
 def _openml(value: str, target: Any, offline: bool) -> Path:
-    """The card of a data set of OpenML, in dataset/ of the current folder."""
-    import requests
-
-    number, mend = value.partition(":")[2], "give the number of a data set of openml.org, as in openml:61"
-    require(number.isdecimal(), f"dataset={value}: {mend}", ConfigError)
-    card = Path().resolve() / "dataset" / f"openml_{number}.yaml"
+    """The card of a data set or a task of OpenML, in dataset/ of the current folder."""
+    card = Path().resolve() / "dataset" / f"{value.replace(':', '_')}.yaml"
     if card.exists():
         return _existing(card, target)
-    absent = f"data.offline=true, and {card} is not there: write it where there is a network"
-    require(not offline, f"dataset={value}: {absent}")
-    try:
-        description = json.loads(files.download(f"{_OPENML}{number}", largest=2**20))["data_set_description"]
-        url = str(description["url"])
-        is_safe = urlsplit(url).scheme == urlsplit(_OPENML).scheme
-        require(is_safe, f"dataset={value}: its file is at {url}, which nothing protects on the way")
-        expected = str(description.get("md5_checksum") or "").lower()
-        content = files.download(url, site="" if expected else _OPENML)
-    except (requests.RequestException, ValueError, KeyError, TypeError) as error:
-        reason = "the answer of OpenML is no description of a data set"
-        if isinstance(error, requests.HTTPError):
-            is_absent = error.response is not None and error.response.status_code in (404, 412)
-            reason = "OpenML has no such data set" if is_absent else f"OpenML answers {error}"
-        elif isinstance(error, requests.RequestException):
-            reason = f"OpenML does not answer ({type(error).__name__}): check the network"
-        raise DataError(f"dataset={value}: {reason}") from None
-    actual = md5(content).hexdigest()
-    require(expected in ("", actual), f"{url}: md5 is {actual}, not {expected}: damaged or another version")
-    address, _, file = url.rpartition("/")
-    drop = [*_names(description.get("row_id_attribute")), *_names(description.get("ignore_attribute"))]
-    source = {"kind": "official", "at": f"{address}/", "files": {file: sha256(content).hexdigest()}, "reader": "table"}
-    names = {"title": description.get("name"), "licence": description.get("licence")}
-    facts = {key: str(text) for key, text in names.items() if text is not None}
-    if target is None:
-        targets = _names(description.get("default_target_attribute"))
-        target = targets if len(targets) > 1 else next(iter(targets), None)
-    _write(card, value, source, content, target, drop, facts)
+    _require_network(value, card, offline)
+    _write(card, value, openml.entry(value, target))
     return card
 
 
-def _names(entry: Any) -> list[str]:
-    """Names of columns as OpenML's descriptions have them: none, a list, or a text with commas."""
-    names = entry if isinstance(entry, list) else str(entry or "").split(",")
-    return [name for text in names if (name := str(text).strip()) not in ("", "null")]
+def _suite(value: str, offline: bool) -> list[str]:
+    """The tasks of a suite of OpenML, which stand in a file of dataset/ of the current folder, to be edited."""
+    file = Path().resolve() / "dataset" / f"{value.replace(':', '_')}.txt"
+    if not file.exists():
+        _require_network(value, file, offline)
+        _keep(file, "\n".join([*openml.suite(value), ""]))
+        print(f"gpbench: wrote {file}: leave tasks out there", file=sys.stderr)
+    return file.read_text(encoding="utf-8").split()
+
+
+def _require_network(value: str, file: Path, offline: bool) -> None:
+    absent = f"data.offline=true, and {file} is not there: write it where there is a network"
+    require(not offline, f"dataset={value}: {absent}")
+
+
+def _keep(file: Path, text: str) -> None:
+    try:
+        write_whole(file, text.encode())
+    except OSError as error:
+        other = "copy the table into a folder that you may write in"
+        raise StorageError(f"cannot write {file}: {failure(error, other)}") from error

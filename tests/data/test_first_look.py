@@ -12,7 +12,9 @@ import gpbench
 from gpbench.api.words import with_cards
 from gpbench.cli import main
 from gpbench.config import words as grammar
-from gpbench.data import cards, first_look, load
+from gpbench.data import cards, load
+from gpbench.data import openml as openml_api
+from gpbench.data.splits import indices
 from gpbench.errors import ConfigError, DataError
 
 ROWS = "".join(
@@ -168,9 +170,23 @@ def test_a_first_look_is_a_configuration_and_a_metric_beside_its_table_is_left_o
 
 @pytest.fixture
 def openml(folder, monkeypatch):
-    """A server that answers as OpenML does, with a description and a file."""
-    content = (ARFF % "".join(f"{k},{k * k % 11},{k % 3 + 1}\n" for k in range(30))).encode()
+    """A server that answers as OpenML does, with data set 7, task 8 on it, two repeats of three folds, and suite 9."""
+    content = (ARFF % "".join(f"{k},{k * k % 11 if k else '?'},{k % 3 + 1}\n" for k in range(30))).encode()
     about = {"name": "toy", "licence": "CC0", "default_target_attribute": "grade", "row_id_attribute": "id"}
+    parts = [f"{'TEST' if (i // (r + 1)) % 3 == f else 'TRAIN'},{i},{r},{f}\n" for r, f, i in np.ndindex(2, 3, 30)]
+    header = "type {TRAIN,TEST}", "rowid INTEGER", "repeat INTEGER", "fold INTEGER"
+    about["splits"] = "".join(["@relation x\n", *(f"@attribute {line}\n" for line in header), "@data\n", *parts])
+
+    def texts(path):
+        procedure = {"type": "crossvalidation", "data_splits_url": f"{address}splits.arff"}
+        source = {"name": "source_data", "data_set": {"data_set_id": "7", "target_feature": "grade"}}
+        inputs = [source, {"name": "estimation_procedure", "estimation_procedure": procedure}]
+        task = {"task_type_id": about.get("type", "1"), "task_type": "Clustering", "input": inputs}
+        study = {"tasks": {"task_id": about.get("tasks", ["8", "10"])}}
+        answers = {"task/8": {"task": task}, "study/9": {"study": study}, "data/7": {"data_set_description": about}}
+        if path.endswith("splits.arff"):
+            return about["splits"]
+        return json.dumps(answers.get(path.partition("json/")[2], {}))
 
     def answer(handler):
         is_file = handler.path.endswith("toy.arff")
@@ -182,10 +198,10 @@ def openml(folder, monkeypatch):
         about["url"] = f"{address}v1/download/7/toy.arff"
         if "elsewhere" in about:
             about.pop("md5_checksum", None)
-        handler.wfile.write(content if is_file else json.dumps({"data_set_description": about}).encode())
+        handler.wfile.write(content if is_file else texts(handler.path).encode())
 
     with serving(answer) as address:
-        monkeypatch.setattr(first_look, "_OPENML", f"{address}json/data/")
+        monkeypatch.setattr(openml_api, "_API", f"{address}json/")
         about["md5_checksum"] = hashlib.md5(content).hexdigest()
         yield about
 
@@ -197,7 +213,46 @@ def test_a_data_set_of_openml_is_downloaded_with_its_checksum(folder, openml):
     assert card["task"] == "multiclass" and card["licence"] == "CC0" and card["sources"][0]["drop"] == ["id"]
     dataset = load(card)
     assert dataset.columns == ("a",) and dataset.classes == ("1", "2", "3")
-    np.testing.assert_array_equal(dataset.X[:, 0], [k * k % 11 for k in range(30)])
+    np.testing.assert_array_equal(dataset.X[:, 0], [k * k % 11 for k in range(1, 30)])
+
+
+def test_a_task_of_openml_has_all_rows_and_its_own_splits_and_a_suite_is_its_tasks(folder, openml, capsys):
+    words, folders = with_cards(["dataset=openml:task:8"], [])
+    dataset = load(card := cards.read("openml_task_8", folders), config_dirs=folders)
+    assert words == ["dataset=openml_task_8"] and card["task"] == "multiclass" and len(dataset.y) == 30
+    assert (card["impute"], card["splits"]) == ("median", {"set": "fixed", "folds": 6})
+    for split in range(6):
+        train, test = indices(card, dataset, split)[:2]
+        of_test = [i for i in range(30) if (i // (split // 3 + 1)) % 3 == split % 3]
+        assert test.tolist() == of_test and sorted([*train, *test]) == [*range(30)]
+    file = folder / "dataset" / "openml_task_8_splits.csv"
+    file.write_text(file.read_text().replace("test", "train", 1))
+    with pytest.raises(DataError, match="arrays with checksum"):
+        load(card, config_dirs=folders, again=True)
+    with pytest.raises(DataError, match="dataset=openml:task:10: the answer of OpenML is no description"):
+        with_cards(["dataset=openml:suite:9,wdbc"], [])
+    (folder / "dataset" / "openml_suite_9.txt").write_text("openml:task:8\n")
+    assert with_cards(["dataset=openml:suite:9,wdbc", "data.offline=true"], [])[0][0] == "dataset=openml_task_8,wdbc"
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"type": "5"}, "openml:task:8: a task of the type Clustering"),
+        ({"splits": "none"}, "its file of splits is none of OpenML's"),
+        ({"splits": ("TRAIN,29,0,0", "TRAIN,30,0,0")}, "its splits are not of the 30 rows of its table"),
+        ({"splits": ("TRAIN,29,0,0", "TRAIN,0,0,0")}, "a row trains and tests in one of its splits"),
+        ({"splits": ("TEST", "TRAIN")}, "has no row 'test'"),
+        ({"url": "x"}, None),
+    ],
+)
+def test_a_task_that_is_none_of_ours_is_refused_and_writes_nothing(folder, openml, change, message):
+    if isinstance(change.get("splits"), tuple):
+        change = {"splits": openml["splits"].replace(*change["splits"])}
+    openml |= change
+    with pytest.raises((ConfigError, DataError), match=message or "target=a: openml:task:8 has the target grade"):
+        with_cards(["dataset=openml:task:8", *([] if message else ["target=a"])], [])
+    assert not (folder / "dataset").exists()
 
 
 @pytest.mark.parametrize(
@@ -207,13 +262,13 @@ def test_a_data_set_of_openml_is_downloaded_with_its_checksum(folder, openml):
         ({"default_target_attribute": None}, "target=NAME; columns are id, a, grade"),
         ({"default_target_attribute": "a,grad"}, "target=grad: no such column in openml:7; did you mean grade"),
         ({"elsewhere": True}, "leads to http://localhost:.*toy.arff, and no checksum says which file is meant"),
-        ({"status": 412}, "dataset=openml:7: OpenML has no such data set"),
+        ({"status": 412}, "dataset=openml:7: OpenML has none of this number"),
         (None, r"dataset=openml:7: OpenML does not answer .*: check the network"),
     ],
 )
 def test_other_files_of_openml_are_refused_and_no_answer_too(folder, openml, change, message, monkeypatch):
     if change is None:
-        monkeypatch.setattr(first_look, "_OPENML", "http://127.0.0.1:9/")
+        monkeypatch.setattr(openml_api, "_API", "http://127.0.0.1:9/")
     openml |= change or {}
     with pytest.raises((ConfigError, DataError), match=message):
         with_cards(["dataset=openml:7"], [])
