@@ -37,7 +37,7 @@ def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[
     result, folders = [*words], [*config_dirs]
     for i, of_suites in of_word.items():
         parts = [_suite(value, offline) if value.startswith("openml:suite:") else [value] for value in of_suites]
-        values = [value for part in parts for value in part]
+        values = [value for entry in parts for value in entry]
         for k, value in enumerate(values):
             if _is_table(value):
                 card = _openml(value, target, offline) if value.startswith("openml:") else _own(value, target)

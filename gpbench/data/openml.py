@@ -50,9 +50,9 @@ def entry(value: str, target: Any) -> Entry:
         require(kind in _TASKS, other, ConfigError)
         own = str(inputs["source_data"]["data_set"]["target_feature"])
         require(target in (None, own), f"target={target}: {value} has the target {own}: leave it out", ConfigError)
-        found = _data(str(inputs["source_data"]["data_set"]["data_set_id"]), own)
+        table = _data(str(inputs["source_data"]["data_set"]["data_set_id"]), own)
         splits = _file(str(inputs["estimation_procedure"]["estimation_procedure"]["data_splits_url"]), "")
-        return found._replace(tasks=_TASKS[kind], splits=splits)
+        return table._replace(tasks=_TASKS[kind], splits=splits)
 
 
 def split_file(content: bytes, rows: int) -> bytes:
