@@ -4,6 +4,7 @@ Links between the files of the repository then lead to the same places on the si
 """
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,26 @@ def on_files(files: Files, config: Any) -> Files:
     ]
     script = File.generated(config, "assets/iframe-worker.js", abs_src_path=str(root / "scripts" / "iframe-worker.js"))
     report = File.generated(config, "report/index.html", content="`make pages` puts the site of the results here.")
-    return Files([*theme, *ours, *_interfaces(config), script, report])
+    notebooks = [
+        file
+        for path in sorted((root / "examples").glob("*.ipynb"))
+        for file in (
+            File.generated(config, f"examples/{path.name}", abs_src_path=str(path)),
+            File.generated(config, f"examples/{path.stem}.md", content=_notebook(path)),
+        )
+    ]
+    return Files([*theme, *ours, *notebooks, *_interfaces(config), script, report])
+
+
+def _notebook(path: Path) -> str:
+    """A notebook as a page: its code, each cell with what it printed."""
+    parts = [f"[This page as a notebook]({path.name})\n"]
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source, is_code = "".join(cell["source"]), cell["cell_type"] == "code"
+        printed = "".join(line for output in cell.get("outputs", ()) for line in output["text"])
+        parts += [f"```python\n{source}\n```\n" if is_code else f"{source}\n"]
+        parts += [f"```text\n{printed.rstrip()}\n```\n"] if printed else []
+    return "\n".join(parts[1:] + parts[:1])
 
 
 _BOOSTS = {"docs/tutorial": 4.0, "docs/how-to": 4.0, "docs/reference": 2.0, "docs/results": 1.0}

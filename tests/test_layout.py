@@ -36,16 +36,16 @@ BUDGETS = {
     ("base",): 2_647,
     ("core",): 6_298,
     ("methods",): 6_852,
-    ("data",): 4_979,
-    ("config",): 1_377,
+    ("data",): 5_115,
+    ("config",): 1_378,
     ("records", "experiments"): 2_841,
     ("train",): 2_516,
     ("sweep",): 1_282,
     ("analysis",): 4_530,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_883,
-    ("contract", "estimators", "imports", "papers"): 2_561,
+    ("cli", "api"): 3_892,
+    ("contract", "estimators", "imports", "papers"): 2_565,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

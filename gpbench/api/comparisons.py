@@ -137,7 +137,7 @@ def rank(
 ) -> Table:
     """Average ranks of methods over data sets, with Friedman's test and critical differences (Demšar 2006).
 
-        gpbench.rank(method=["sep", "svi", "gfitc"], setting="m=15%").figure()
+        gpbench.rank(method=["sep", "svi", "gfitc"], setting="m=15%", protocol="hl2016").figure()
 
     Args:
         metric (NAME): a metric; by default nll, or rmse for regression.
@@ -191,6 +191,8 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
 @checked
 def power(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
     """The smallest difference A - B that the recorded splits can show, and the splits that the observed one needs.
+
+        gpbench.power("sep", "svi", setting="m=15%", dataset="pima")
 
     Args:
         a, b: two methods, settings, protocols, presets, precisions or commits, as sep, method:sep, commit:1a2b or

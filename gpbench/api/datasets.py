@@ -79,7 +79,7 @@ class LoadedDataset:
     def split(self, number: int = 0, *, output: int | None = None) -> ScaledSplit:
         """A split as a method sees it, scaled by the scalers of the protocol.
 
-            split = gpbench.load("pima").split(0)
+            split = gpbench.load("moons").split(0)
             split.X, split.y, split.X_test, split.y_test      # arrays (n, D), (n,), (t, D), (t,)
             split.original_inputs(split.X)                    # the rows in their own units again
 
@@ -117,7 +117,7 @@ def load(
 ) -> LoadedDataset:
     """Loads a data set from the local store, the mirror or its official address.
 
-        data = gpbench.load("pima")
+        data = gpbench.load("moons")
         data.X, data.y                     # all rows in original units
         data.split(0).X                    # the training rows of the first split, scaled
 

@@ -25,6 +25,8 @@ def leaderboard(
 ) -> Table:
     """The board of a division: which methods beat which with their defaults, and which may be the best.
 
+        gpbench.leaderboard("classification", quick=True).figure()
+
     Args:
         division (NAME): regression (the default) or classification.
         method (NAME): how this method stands, in place of the board.

@@ -172,8 +172,8 @@ class RecordedRun:
 def load_run(run: str | Record | None = None, *, results: Results = None, config_dir: Folders = ()) -> RecordedRun:
     """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
 
-        model = gpbench.load_run("3f2a")
-        mean, std = model.predict(X, return_std=True)
+        model = gpbench.load_run()  # the latest; or one by its id or its record
+        model.predict_proba([[0.0, 1.0]])
 
     Args:
         run: the id of the run, or its first digits (`gpbench ls runs`), or its record; None is the latest.

@@ -33,7 +33,7 @@ def run(
     The same as `gpbench run`: a run that is recorded is not trained again, and one that was stopped is resumed from its
     last checkpoint.
 
-        runs = gpbench.run(method="sep", dataset="pima", split="all", method__inducing=0.25)
+        runs = gpbench.run(method="sep", dataset="moons", split=[0, 1], method__inducing=20, run__save=True)
 
     Args:
         overrides: words as on the command line, such as "method.inducing=0.25".
@@ -101,7 +101,7 @@ def multirun(
 ) -> Runs:
     """Trains one job for each combination of values, each in a process of its own, as `gpbench run -m` does.
 
-        gpbench.multirun(method=["sep", "svi"], dataset=["pima", "heart"], split="all", jobs=2)
+        gpbench.multirun(method=["logistic", "constant"], dataset=["wdbc", "moons"], split=[0, 1], jobs=2)
 
     Args:
         jobs: the number of processes at a time.
@@ -123,9 +123,14 @@ def multirun(
     from gpbench.sweep.launcher import chosen_launcher
 
     config_dirs, texts = folders(config_dir), list(overrides)
-    choices = [_words_of_choices(key, value) for key, value in with_results(keys, texts, results).items()]
+    choices = {key: _words_of_choices(key, value) for key, value in with_results(keys, texts, results).items()}
+    data, dirs = with_cards([*choices.get("dataset", ()), *choices.get("target", ())], config_dirs)
+    if dirs != config_dirs:  # tables, whose cards may be several
+        names = [name for text in data for name in text.partition("=")[2].split(",")]
+        choices, config_dirs = {**choices, "dataset": [f"dataset={name}" for name in names]}, dirs
+        choices.pop("target", None)
     common = [text for text in texts if not text.startswith("hydra")]
-    listed = [[*job, *common] for job in itertools.product(*choices)]
+    listed = [[*job, *common] for job in itertools.product(*choices.values())]
     require_once([*listed[0], f"run.jobs={word(jobs)}"])
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = compose([*settings, f"run.jobs={word(jobs)}"], config_dirs)

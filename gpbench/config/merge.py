@@ -42,7 +42,7 @@ def member(group: str, name: str, folders: Sequence[Path]) -> _Node:
         elif hint.endswith(" more"):
             hint += f": `gpbench ls {group}s` lists them all"
         if noun == "data set" and not folders:
-            hint += " A card of yours needs --config-dir"
+            hint += f"{'' if hint.endswith('?') else '.'} A card of yours needs --config-dir"
         raise ConfigError(f"{group}={name}: no such {noun}; {hint}")
     values, entries = _file(path)
     whole: _Node = {}

@@ -13,6 +13,8 @@ from gpbench.estimators.compiled import tasks_of
 class Classifier(ClassifierMixin, Estimator):
     """A classifier of two classes, or of more where the method supports it.
 
+        Classifier("logistic").fit([[0.0], [1.0], [2.0]], ["no", "yes", "yes"]).predict_proba([[1.5]])
+
     Args:
         method: a method by its name in `gpbench run`; `gpbench ls methods` lists them.
         protocol: the protocol, by its name in `gpbench run`: scaling, precision, initial values and optimisers.

@@ -13,6 +13,8 @@ from gpbench.schema import is_whole
 class Regressor(RegressorMixin, Estimator):
     """Regression on one output, with a predictive mean and standard deviation.
 
+        mean, std = Regressor("gpr").fit([[0.0], [1.0], [2.0]], [0.1, 0.9, 2.1]).predict([[1.5]], return_std=True)
+
     Args:
         method: a method by its name in `gpbench run`; `gpbench ls methods` lists them.
         protocol: the protocol, by its name in `gpbench run`: scaling, precision, initial values and optimisers.

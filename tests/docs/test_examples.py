@@ -1,9 +1,11 @@
 """The examples of the documentation are run as a user would, and are what the pages show."""
 
 import contextlib
+import inspect
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ import pandas
 import pytest
 from test_commands import ROOT, blocks
 
+import gpbench as api
 from gpbench.cli import main
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -169,13 +172,21 @@ def test_a_fit_that_is_ended_leaves_a_file_that_says_so(tmp_path):
     assert record["message"] == "over time"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
-def test_the_notebooks_run(path, tmp_path):
-    folders = {f"GPBENCH_{key}": str(tmp_path / key) for key in ("RESULTS", "STORE")}
-    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, **folders, "PATH": programs, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_the_notebooks_print_the_words_that_they_show(path, tmp_path):
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    (here := tmp_path / "examples").mkdir()
+    for name in ("docs", "results"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    code = "\nprint('<end of a cell>')\n".join("".join(cell["source"]) for cell in cells)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GPBENCH_")}
+    environment |= {"PYTHONPATH": str(ROOT), "GPBENCH_STORE": str(tmp_path / "store")}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=environment, cwd=here, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    shown = ["".join(line for output in cell["outputs"] for line in output["text"]) for cell in cells]
+    of = lambda text: re.findall(r"[a-z]{2,}", text.partition("what was run")[0], re.IGNORECASE)
+    assert [*map(of, done.stdout.split("<end of a cell>"))] == [*map(of, shown)]
 
 
 FAMILIES = [
@@ -201,3 +212,18 @@ def test_a_metric_of_ones_own_passes_the_check_and_stands_in_tables_without_its_
     assert "pinball (pinball loss at 90 %; original units; lower is better)" in gpbench(
         tmp_path, "table", "--metric", "pinball"
     )
+
+
+def test_the_examples_of_the_interface_run_one_after_another(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, value in variables(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GPBENCH_SHIPPED", raising=False)
+    names = "run load load_run multirun ls best rank compare power table verify leaderboard Regressor Classifier"
+    space = {"gpbench": api, **{name: getattr(api, name) for name in names.split()}}
+    for name in names.split():
+        head = inspect.getdoc(getattr(api, name)).partition("Args:")[0]
+        example = "\n".join(line[4:] for line in head.splitlines() if line.startswith("    "))
+        assert example.count(name), name
+        exec(example, space)
+    assert space["data"].X.shape[1] == 2 and 0 < space["std"][0] < 1
