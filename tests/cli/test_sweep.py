@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import RUN, environment, first_line, gpbench, start, wait_for
+from commands import ON_NODE2, RUN, environment, first_line, gpbench, start, wait_for
 from forked import alive
 
 from gpbench.errors import ConfigError
@@ -186,9 +187,12 @@ def test_what_is_recorded_starts_no_process_and_run_again_and_run_keep_do(tmp_pa
         assert log.read_text().count("train") - before == trained
 
 
-def test_two_sweeps_at_once_train_each_run_once(tmp_path):
+@pytest.mark.parametrize("before", [(), ON_NODE2], ids=["one host", "two hosts"])
+def test_two_sweeps_at_once_train_each_run_once(tmp_path, before):
+    if before and (not shutil.which("unshare") or subprocess.run([*before, "true"]).returncode):
+        pytest.skip("a host's name of its own needs root and unshare")
     words = [*SWEEP, "seed=range(0,3)", "method.seconds=0.5"]
-    sweeps = [start(tmp_path, *words, FAKE_LOG=str(tmp_path / "log")) for _ in range(2)]
+    sweeps = [start(tmp_path, *words, before=b, FAKE_LOG=str(tmp_path / "log")) for b in ((), before)]
     outputs = [sweep.communicate(timeout=200) for sweep in sweeps]
     assert [sweep.returncode for sweep in sweeps] == [0, 0], outputs
     assert all(err == "" and out.count("[") == 3 for out, err in outputs)
