@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
@@ -32,16 +34,14 @@ def complete() -> None:
             os._exit(1)
         parser = verb_of(name).parser
     os.environ["_ARGCOMPLETE"] = str(start + len(words) - len(rest))  # words of a verb are to its parser the program
+    folders = plugins.folders([Path(word) for option, word in pairwise(words) if option == "--config-dir"])
     for action in parser._actions:
         if action.dest == "overrides":
-            action.completer = partial(_settings, rest)  # type: ignore[attr-defined]
+            action.completer = partial(_settings, rest, folders)  # type: ignore[attr-defined]
         elif action.dest in _CHOICES:
-            action.completer = _listed(_names(_CHOICES[action.dest]))  # type: ignore[attr-defined]
+            names = paths.yaml_files(_CHOICES[action.dest], folders)
+            action.completer = _listed(names)  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser, append_space=None)
-
-
-def _names(group: str) -> list[str]:
-    return sorted(paths.yaml_files(group, plugins.folders()))
 
 
 def _listed(names: Iterable[str], head: str = "") -> Callable[..., list[str]]:
@@ -54,19 +54,28 @@ def _listed(names: Iterable[str], head: str = "") -> Callable[..., list[str]]:
     return complete
 
 
-def _settings(words: Sequence[str], prefix: str, **_: Any) -> list[str]:
-    """Completes `method=sep` by the names of files, and `run.jobs=` by the keys that the words so far leave."""
+def _settings(words: Sequence[str], folders: Sequence[Path], prefix: str, **_: Any) -> list[str]:
+    """Completes `method=sep` by the names of files, `run.jobs=` by the keys that the words so far leave, and values."""
     from gpbench.config import merge
-    from gpbench.config.values import PROTOCOL
 
     key, equals, _value = prefix.partition("=")
+    names = {group: paths.yaml_files(group, folders) for group in _GROUPS}
     if equals:
-        values, _text = PROTOCOL.get(key.removeprefix("protocol."), ("", ""))
-        known = _names(key) if key in _GROUPS else map(str, values) if isinstance(values, list) else ()
-        return _listed(known, f"{key}=")(prefix)
+        return _listed(names.get(key) or _values(*key.partition(".")[::2]), f"{key}=")(prefix)
     choices = dict(word.split("=", 1) for word in words if word.count("=") == 1)
-    folders = plugins.folders()
-    node = merge.choose({group: choices[group] for group in _GROUPS if choices.get(group) in _names(group)}, folders)
+    node = merge.choose({group: choices[group] for group in _GROUPS if choices.get(group) in names[group]}, folders)
     node = {name: node[name] for name in node if name != "dataset"}
     keys = [name for name, _ in merge.leaves(node) if not name.endswith(("_target_", ".name"))]
     return [f"{name}=" for name in (*_GROUPS, *keys)]
+
+
+def _values(section: str, key: str) -> Iterable[str]:
+    """The values of a setting that has few."""
+    from gpbench import registry
+    from gpbench.config import declared
+    from gpbench.config.values import PROTOCOL
+
+    ranges = declared.ranges() if section in ("method", "protocol") else {}
+    words = PROTOCOL[key][0] if section == "protocol" and key in PROTOCOL else ranges.get(key, "")
+    families = {"kernel": registry.KERNELS, "likelihood": ("auto", *registry.LIKELIHOODS), "flag": ("true", "false")}
+    return map(str, words) if isinstance(words, list) else families.get(str(words), ())

@@ -10,6 +10,7 @@ import pytest
 
 ASK = """eval "$(register-python-argcomplete gpbench)"; COMP_LINE="$1" COMP_POINT=${#1} COMP_TYPE=9
 _python_argcomplete gpbench; printf '%s\\n' "${COMPREPLY[@]}" """
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 ANSWERS = {
     "gpbench le": {"leaderboard"},
     "gpbench leaderboard v": {"verify"},
@@ -23,6 +24,10 @@ ANSWERS = {
     "gpbench run method=igp method.ra": {"method.rank="},
     "gpbench run method=gpr method.ra": {""},
     "gpbench run protocol.targets=l": {"log", "log1p"},
+    "gpbench run method.likelihood=pro": {"probit"},
+    "gpbench run method.energy=": {"aep", "sep"},
+    f"gpbench run --config-dir {EXAMPLES} method=rob": {"robust_gp"},
+    f"gpbench check --config-dir {EXAMPLES} quad": {"quadratic"},
 }
 
 
