@@ -25,7 +25,6 @@ from typing import Any
 from gpbench import paths
 from gpbench.errors import ConfigError, StorageError, require
 from gpbench.records.plan import RunPlan
-from gpbench.schema import is_whole
 from gpbench.sweep.job import Job, Outcome
 from gpbench.sweep.local import Child
 
@@ -51,8 +50,6 @@ class Cluster:
         is_there = kind != "slurm" or all(map(shutil.which, ("sbatch", "squeue", "scancel", "scontrol")))
         require(is_there, f"{fault}; {mend}", ConfigError)
         self.flags, self.resubmit, self.pack = flags, settings["resubmit"], settings["pack"]
-        fault = f"hydra.launcher.pack={self.pack}: name a whole number from 1, the jobs of a task"
-        require(is_whole(self.pack) and self.pack >= 1, fault, ConfigError)
         tasks = run["jobs"] if kind == "local" else _largest_array()
         self.at_a_time = tasks * self.pack
         self.least = self.pack if kind == "local" else max(1, tasks // 4) * self.pack

@@ -12,7 +12,8 @@ from gpbench import paths, plugins
 from gpbench.config import merge
 from gpbench.config.compose import Composer
 from gpbench.config.words import GROUPS, parse, read, remember, require_launcher
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
+from gpbench.schema import is_whole
 from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
 
@@ -104,6 +105,10 @@ def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[
     name = next((str(word.value) for word in parsed if word.key == "hydra/launcher"), "basic")
     settings = merge.member("hydra/launcher", name, plugins.folders(config_dirs)) if name != "basic" else {}
     cfg = {"hydra": {"launcher": settings}}
-    for word in parsed:
-        cfg = merge.changed(cfg, word) if word.key != "hydra/launcher" else cfg
-    return name, merge.resolved(cfg)["hydra"]["launcher"]
+    for word in (word for word in parsed if word.key != "hydra/launcher"):
+        require(settings, f"{word.text}: name its launcher too, as in hydra/launcher=slurm", ConfigError)
+        cfg = merge.changed(cfg, word)
+    settings = merge.resolved(cfg)["hydra"]["launcher"]
+    fault = f"hydra.launcher.pack={settings.get('pack')}: name a whole number from 1, the jobs of a task"
+    require(is_whole(settings.get("pack", 1)) and settings.get("pack", 1) >= 1, fault, ConfigError)
+    return name, settings

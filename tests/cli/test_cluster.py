@@ -143,6 +143,7 @@ def test_a_mistake_is_one_line(tmp_path):
         (["hydra/launcher=local", "hydra.launcher.timeout_min=long"], 'hydra.launcher: Parameter "timeout_min"'),
         (["hydra/launcher=local", "hydra.launcher.partition=gpu"], "no key 'partition' in hydra.launcher"),
         (["hydra/launcher=local", "hydra.launcher.pack=0"], "name a whole number from 1, the jobs of a task"),
+        (["hydra.launcher.pack=2", "--dry-run"], "name its launcher too, as in hydra/launcher=slurm"),
         (["hydra/launcher=slurm"], "no sbatch, squeue, scancel and scontrol here"),
     ):
         without = {"PATH": "/nowhere"} if words == ["hydra/launcher=slurm"] else {}
