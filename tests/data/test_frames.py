@@ -140,7 +140,7 @@ CELLS = {
     "null": (None, r"X, column 'b': 12 of 12 cells are NaN; impute='mean'"),
     "text": ("hot", r"X, column 'b': 'hot' is no number; encode="),
     "date": (DAY, r"X, column 'b': dates and times are no numbers: leave the column out"),
-    "list": ([1.0], r"X, column 'b': '\[1\.\]' is no number"),
+    "list": ([1.0, 2.0], r"X, column 'b': '\[1\. 2\.\]' is no number"),
 }
 
 
