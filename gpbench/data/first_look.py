@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from hashlib import md5, sha256
 from pathlib import Path
@@ -19,6 +18,7 @@ from gpbench.data import cards, files, guesses
 from gpbench.data.conversion import from_raw
 from gpbench.data_registry import function_and_options
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
+from gpbench.log import log
 from gpbench.outputs import write_whole
 
 _TABLES = (
@@ -144,7 +144,7 @@ def _write(
         other = "copy the table into a folder that you may write in"
         raise StorageError(f"cannot write {card}: {failure(error, other)}") from error
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
-    print(f"gpbench: wrote {card} ({line}): edit it, then run with {command}", file=sys.stderr)
+    log.info(f"wrote {card} ({line}): edit it, then run with {command}")
 
 
 def _openml(value: str, target: Any, offline: bool) -> Path:
