@@ -3,7 +3,6 @@ Scored on the test rows of every run beside ours, they change the identity of no
 direction as plain data.  Starts without JAX and NumPy."""
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import plugins, targets
 from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require
+from gpbench.log import log
 from gpbench.registry import AUTO, TARGET, Registry
 from gpbench.schema import Range
 
@@ -103,7 +103,7 @@ class OwnMetrics:
             except ConfigError as error:
                 if (line := str(error)) not in self._reported:
                     self._reported.add(line)
-                    print(f"gpbench: {line}; runs are recorded without it", file=sys.stderr)
+                    log.warning(f"{line}; runs are recorded without it")
         values = {name: float(np.mean(rows, dtype=float)) for name, rows in numbers.items()}
         errors = {name: row_stderr(rows) for name, rows in numbers.items() if rows.ndim}
         return values, {name: error for name, error in errors.items() if np.isfinite(error)}
@@ -172,7 +172,7 @@ def _installed() -> Iterator[OwnMetric]:
         except (Exception, SystemExit) as error:  # importing another package can raise anything
             fault = f"{type(error).__name__}: {error}"
         if fault := fault or _name_fault(point.name):
-            print(f"gpbench: left out the entry point {point.name} of {GROUP}: {fault}", file=sys.stderr)
+            log.warning(f"left out the entry point {point.name} of {GROUP}: {fault}")
         else:
             facts = (metric.title, metric.unit, metric.better, metric.tasks)
             yield OwnMetric(point.name, f"entry point {point.value}", *facts, compute=metric.compute)

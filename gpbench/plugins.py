@@ -2,19 +2,34 @@
 importable package with `method/NAME.yaml`, and other groups as in a folder of `--config-dir`."""
 
 import importlib.util
-import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
-_GROUP = "gpbench.methods"
+from gpbench.errors import ConfigError, require, require_known
+from gpbench.log import log
+
+_GROUP, LOGGERS = "gpbench.methods", "gpbench.loggers"
+_TRACKERS = {"mlflow": "mlflow", "tensorboard": "tensorboardX", "wandb": "wandb"}
+"""The packages that the trackers of gpbench need (`gpbench.train.trackers`)."""
 
 
 @cache
 def points(group: str) -> tuple[EntryPoint, ...]:
     """The entry points of a group, read once in a process: reading them opens a file of every installed package."""
     return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))
+
+
+def check_trackers(names: Any) -> None:
+    """Raises ConfigError where an experiment tracker of `run.log` does not exist, or lacks its package."""
+    for name in names if isinstance(names, list) else [names]:
+        known = {*_TRACKERS, *(point.name for point in points(LOGGERS))}
+        require_known(str(name), known, f"run.log={name}: no such tracker", ConfigError)
+        package = _TRACKERS.get(name, "gpbench")
+        fault = f"{package} is not installed: pip install -c constraints.txt -e '.[trackers]' in the checkout"
+        require(importlib.util.find_spec(package), f"run.log={name}: {fault}", ConfigError)
 
 
 def folders(config_dirs: Sequence[Path] = ()) -> list[Path]:
@@ -36,5 +51,5 @@ def _installed() -> tuple[Path, ...]:
             result += map(Path, locations)
         else:
             fault = f"{point.value} is no package with a folder `method`"
-            print(f"gpbench: left out the entry point {point.name} of {_GROUP}: {fault}", file=sys.stderr)
+            log.warning(f"left out the entry point {point.name} of {_GROUP}: {fault}")
     return tuple(result)

@@ -9,6 +9,7 @@ from typing import Any
 from gpbench import arithmetic, paths
 from gpbench.core import memory
 from gpbench.errors import ConfigError, require
+from gpbench.log import warn
 
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `start` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
@@ -94,7 +95,7 @@ def _cache() -> dict[str, str]:
     except OSError as error:
         reason = error.strerror or str(error)
     hint = "every process compiles anew; name another folder with GPBENCH_CACHE"
-    print(f"gpbench: warning: {folder}: {reason}: {hint}", file=sys.stderr)
+    warn(f"{folder}: {reason}: {hint}")
     return {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 

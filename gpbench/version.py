@@ -1,7 +1,8 @@
 """The version of gpbench, and whether another program has files in its folder."""
 
-import sys
 from pathlib import Path
+
+from gpbench.log import log
 
 __version__ = "0.1.0"
 
@@ -16,4 +17,4 @@ def other_program(packages: Path = Path(__file__).parents[1]) -> str:
 
 
 if _fault := other_program():
-    print(f"gpbench: {_fault}", file=sys.stderr)
+    log.warning(_fault)

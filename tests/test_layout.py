@@ -13,7 +13,9 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "lazy", "limits", "paths", "plugins", "version"},
+    {"errors", "lazy", "limits", "paths"},
+    {"log"},
+    {"plugins", "version"},
     {"npz", "outputs", "pages", "schema", "scored", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
@@ -33,18 +35,18 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_647,
+    ("base",): 2_707,
     ("core",): 6_298,
     ("methods",): 6_852,
-    ("data",): 5_115,
-    ("config",): 1_378,
-    ("records", "experiments"): 2_841,
-    ("train",): 2_516,
-    ("sweep",): 1_282,
+    ("data",): 5_107,
+    ("config",): 1_383,
+    ("records", "experiments"): 2_842,
+    ("train",): 2_671,
+    ("sweep",): 1_289,
     ("analysis",): 4_530,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_892,
+    ("cli", "api"): 3_903,
     ("contract", "estimators", "imports", "papers"): 2_565,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

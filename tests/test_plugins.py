@@ -44,9 +44,10 @@ FILES = {
     "median_method/method/median.yaml": YAML,
     "median_method/references.bib": BIB,
     f"{INFO}/METADATA": "Metadata-Version: 2.1\nName: gpbench-median\nVersion: 1.0\n",
-    f"{INFO}/entry_points.txt": "[gpbench.methods]\nmedian = median_method\nlost = no_such_package\n",
+    f"{INFO}/entry_points.txt": "[gpbench.methods]\nmedian = median_method\nlost = no_such_package\n\n"
+    "[gpbench.loggers]\nlost = no_such_package:Tracker\n",
 }
-"""A folder of installed packages; one of its two entry points leads nowhere."""
+"""A folder of installed packages; two of its three entry points lead nowhere."""
 
 
 @pytest.fixture
@@ -71,8 +72,12 @@ def test_an_installed_packages_method_is_listed_cited_and_run_and_one_that_leads
     assert listed["median"] == "The median of the targets" and "sep" in listed
     assert gpbench.said.count("\n") == 1 and "no_such_package is no package" in gpbench.said
     assert gpbench("cite", "median") == BIB
-    printed = json.loads(gpbench("run", "--json", "dataset=sinc", "method=median"))
+    printed = json.loads(gpbench("run", "--json", "-v", "dataset=sinc", "method=median"))
+    assert all(f"gpbench: {what} " in gpbench.said for what in ("read", "made sinc of", "compiled", "recording"))
     assert printed["records"][0]["method"] == "median" and printed["records"][0]["status"] == "done"
+    gpbench("run", "-m", "dataset=sinc", "method=median", "seed=1,2", "run.jobs=2", "run.log=lost")
+    line = "run.log=lost: ModuleNotFoundError: No module named 'no_such_package'; training goes on without it"
+    assert gpbench.said.count(line) == 1
 
 
 def test_the_options_and_tasks_of_the_table_are_those_of_the_class():

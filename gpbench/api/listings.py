@@ -1,6 +1,5 @@
 """Lists of what there is: the function behind the verb `ls`."""
 
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,8 @@ from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.config.cards import CARD
-from gpbench.errors import ConfigError, printable, require, require_known
+from gpbench.errors import ConfigError, require, require_known
+from gpbench.log import log
 from gpbench.records import filters
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
@@ -114,7 +114,7 @@ def ls(
     sized = (name for name in fit if rows is None or fewest <= (known[name].get("rows") or -1) <= most)
     selected = sorted(sized, key=printing.natural)
     for fault in faults:
-        print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
+        log.error(fault)
     lines = [{"name": name} | {key: known[name].get(key) for key in _FACTS} for name in selected]
     return Listing(kind, lines, exit_code=faults[0].exit_code if faults else 0)
 

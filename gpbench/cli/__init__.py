@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from gpbench.cli.verbs import VERBS, call
-from gpbench.errors import GpbenchError, Stopped, StorageError, failure, printable, shows_traceback
+from gpbench.errors import GpbenchError, Stopped, StorageError, failure, shows_traceback
+from gpbench.log import log
 
 __all__ = ["VERBS", "main"]
 
@@ -92,5 +93,5 @@ def _print_error(error: GpbenchError) -> int:
         import traceback
 
         traceback.print_exception(error)
-    print(f"gpbench: {printable(text)}", file=sys.stderr)
+    log.error(text)
     return error.exit_code

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from gpbench.analysis.printing import fitted, print_json, width
 from gpbench.api.words import with_cards
 from gpbench.config.cards import split_sets
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, listed, printable, require
+from gpbench.log import log
 
 _Card = Mapping[str, Any]
 _Described = tuple[dict[str, Any], str]  # what an action says of a data set, as plain data and as text
@@ -213,7 +213,7 @@ def _each(
                 raise
             # an unavailable data set does not stop the others
             row, text, code = {"name": name, "error": str(error)}, "", code or error.exit_code
-            print(f"gpbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+            log.error(" ".join(str(error).split()))
         code = code or (DataError.exit_code if row.get("bad") else 0)
         rows.append(row)
         if text and not places["json"]:

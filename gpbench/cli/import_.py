@@ -10,6 +10,7 @@ from gpbench.analysis.grouping import gather
 from gpbench.api.selection import check_protocol
 from gpbench.cli.output import Answer
 from gpbench.errors import ConfigError, require
+from gpbench.log import warn
 
 
 def import_files(
@@ -37,7 +38,6 @@ def import_files(
     from gpbench import runtime
 
     runtime.configure(device="cpu")  # before pandas imports NumPy
-    from gpbench.data.store import warn
     from gpbench.imports import scoring
     from gpbench.records.collection import open_store
     from gpbench.train.doubts import warnings

@@ -1,7 +1,6 @@
 """`gpbench leaderboard add`: trains a method, and shows how it stands; `verify`: makes random runs of a file again."""
 
 import random
-import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -15,8 +14,9 @@ from gpbench.cli.output import Named, results_folder
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once, word
 from gpbench.data import cards
-from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, printable, require
+from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, require
 from gpbench.experiments.plan import plans, words_of
+from gpbench.log import log
 from gpbench.records.collection import SUFFIX, open_existing
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import latest
@@ -68,7 +68,7 @@ def add(
         from gpbench.sweep.display import preview
 
         return preview(words, config_dir)
-    print(f"gpbench: {len(ids)} runs, each of at most {LIMIT:g} CPU seconds", file=sys.stderr)
+    log.info(f"{len(ids)} runs, each of at most {LIMIT:g} CPU seconds")
     sweep.launch(words)
     failure: SweepError | None = None
     try:
@@ -87,9 +87,9 @@ def add(
     table = Table(sheet, picture=picture, records=runs.runs.values(), results=stores)
     if folder == paths.results_dir():
         flags = " --quick" * (not full) + f" --division {division}" * (division != "regression")
-        print(f"gpbench: `gpbench leaderboard --with-shipped{flags}` shows it again", file=sys.stderr)
+        log.info(f"`gpbench leaderboard --with-shipped{flags}` shows it again")
     if failure:
-        print(f"gpbench: {printable(str(failure))}", file=sys.stderr)
+        log.error(failure)
         table.exit_code = failure.exit_code
     return table
 

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gpbench import outputs, paths
 from gpbench.analysis import printing
 from gpbench.errors import ConfigError, require
+from gpbench.log import log
 from gpbench.records.collection import SUFFIX
 from gpbench.records.unions import SHIPPED
 
@@ -72,7 +72,7 @@ def write(
         others = [*(_PICTURES if answer.has_figure else ()), *([_CRATE] if answer.records else ())]
         write_sheet(answer.sheet, format, plain, out, others)
     if is_beside:
-        _say_saved(out)
+        log.info(f"saved in {out}")  # on stderr, for stdout may have a table or JSON
     if json:
         printing.print_json(answer.data)
     elif not out or is_beside:
@@ -121,9 +121,4 @@ def write_text(out: Path, text: str) -> None:
     """Writes a file that --out names, and says where it is.  Raises StorageError where it cannot be written."""
     with outputs.output(out) as file:
         file.write(text.encode())
-    _say_saved(out)
-
-
-def _say_saved(out: Path | None) -> None:
-    """Says where a file is: on stderr, for stdout may have a table or JSON."""
-    print(f"gpbench: saved in {out}", file=sys.stderr)
+    log.info(f"saved in {out}")

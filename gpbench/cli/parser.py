@@ -46,6 +46,8 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "store": ("DIR", "the local store; default: GPBENCH_STORE, or datasets/"),
 }
 """Placeholders and meanings of the options of many verbs; a docstring may describe them otherwise."""
+_LEVELS = {"quiet": ("error", "print only errors on stderr"), "verbose": ("debug", "print more on stderr")}
+"""Options of all verbs: the level of what is said (`gpbench.log`), and their meaning."""
 _OUTPUT = {"Table": ("format", "plain", "out", "json"), "Listing": ("json",), "Answer": ("json",)}
 """Options of what a function returns, which `gpbench.cli.output.write` has."""
 
@@ -125,6 +127,10 @@ class Verb:
             parameters += [parameter for parameter in parameters_of(write) if parameter.name in self.output]
         for parameter in parameters:
             self._add(parameter, *texts.get(parameter.name, ("", "")))
+        levels = self.parser.add_mutually_exclusive_group()
+        for name, (level, text) in _LEVELS.items():
+            flags = f"-{name[0]}", f"--{name}"
+            levels.add_argument(*flags, action="store_const", const=level, dest="level", help=text)
 
     def parse(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         """The positional and the keyword arguments of the function, and with a table those of its output."""

@@ -12,6 +12,7 @@ from gpbench.errors import AbsentError, ConfigError, StorageError, require
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
+from gpbench.log import is_quiet
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import first_answer, union
@@ -113,7 +114,7 @@ def _draw_runs(
         raise AbsentError(f"{error}; of figures, `gpbench ls experiments`") from error
     if len(records) == 1 and not metric:
         files, lacks = plot_run(store, records[0], kind, folder)
-        if not kind:
+        if not kind and not is_quiet():
             suits = ",".join(name for name, lack in lacks.items() if not lack)
             lines = [f"  {name} needs {lack}" for name, lack in lacks.items() if lack]
             print(f"suits this run: --kind {suits}, or all", *lines, sep="\n", file=sys.stderr)

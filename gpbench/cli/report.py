@@ -1,7 +1,6 @@
 """`gpbench report`: a static site of all recorded runs, beside the published values."""
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +13,9 @@ from gpbench.claims import definition as claims
 from gpbench.claims.verdicts import Verdict
 from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.data import cards
-from gpbench.errors import AbsentError, ConfigError, GpbenchError, printable, require
+from gpbench.errors import AbsentError, ConfigError, GpbenchError, require
 from gpbench.experiments import definition, plan
+from gpbench.log import log
 from gpbench.records import collection
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
@@ -47,7 +47,7 @@ def report(
     records = latest(recorded(stores))
     readable, faults = cards.readable(config_dir)
     for fault in faults:
-        _leave_out(fault)
+        log.warning(f"left out: {fault}")
     planned = list(_planned(records, config_dir))
     store = union(stores)
     content = site.Facts(
@@ -104,7 +104,7 @@ def _verdicts(
             if verdicts := facts.verdicts(claims.read(name, config_dirs), planned, records, store.trace):
                 judged[name] = verdicts
         except ConfigError as fault:
-            _leave_out(fault)
+            log.warning(f"left out: {fault}")
     return judged
 
 
@@ -114,7 +114,3 @@ def _figures(planned: Sequence[PlannedExperiment]) -> dict[tuple[str, str], Path
     names = {(item.experiment.id, label) for item in planned for label in item.experiment.pictures}
     files = {(id, label): folder / f"{id}{label and '-'}{label}.png" for id, label in names}
     return {name: file for name, file in files.items() if file.is_file()}
-
-
-def _leave_out(fault: GpbenchError) -> None:
-    print(f"gpbench: left out: {printable(str(fault))}", file=sys.stderr)

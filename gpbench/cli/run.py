@@ -17,6 +17,7 @@ from gpbench.config.compose import compose
 from gpbench.config.values import Config
 from gpbench.config.words import require_once
 from gpbench.errors import ConfigError, DivergedError, as_word, printable, refuse, require
+from gpbench.log import is_quiet
 from gpbench.records.absences import divergence
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
@@ -102,7 +103,7 @@ def _train(config: Config, plan: RunPlan | None, plot: str | None, json: bool) -
     several = processes.needed(config["run"])
     fault = "--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later"
     require(not (plot and several), fault, ConfigError)
-    if not (json or plan) and config["run"]["progress"] and sys.stderr.isatty():
+    if not (json or plan) and config["run"]["progress"] and sys.stderr.isatty() and not is_quiet():
         print(_title(config), file=sys.stderr, flush=True)  # before JAX, which takes seconds to import
     if several:
         whole = plan or RunPlan.from_config(config)

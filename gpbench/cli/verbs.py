@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from gpbench.cli.parser import Parser, Verb
 from gpbench.errors import exit_error, require_known
+from gpbench.log import set_level
 from gpbench.version import __version__
 
 VERBS = {
@@ -57,6 +58,7 @@ def call(argv: Sequence[str]) -> int:
         return _overview(words, verb, {action: verb_of(f"{verb} {action}").description for action in ACTIONS[verb]})
     entry = verb_of(name)
     arguments, options = entry.parse(words)
+    set_level(options.pop("level"))
     if options.get("config_dir"):
         from gpbench import targets
 

@@ -12,6 +12,7 @@ from gpbench.config import declared
 from gpbench.config.cards import CARD
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, as_word, either, listed, nearest, refuse
+from gpbench.log import log
 from gpbench.registry import KINDS, TARGET
 
 _Node = dict[str, Any]
@@ -62,6 +63,7 @@ def _file(path: Path) -> tuple[_Node, list[Any]]:
 def _read(path: Path, *_: int) -> tuple[_Node, list[Any]]:
     """The contents of a file, and its defaults list.  Raises ConfigError for one that is no mapping in YAML."""
     content = yamls.read(path)
+    log.debug("read %s", path)
     content = {} if content is None else content
     is_section = yamls.is_section(content)
     entries = (content.pop("defaults", None) or []) if is_section else []

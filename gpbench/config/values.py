@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
+from gpbench import plugins
 from gpbench.errors import ConfigError, as_word, require_known
 from gpbench.schema import Range, Words, is_whole, parse
 
@@ -48,6 +49,7 @@ class Run(TypedDict):
     gap: Annotated[bool, "flag"]
     predictions: Annotated[bool | str, "auto or flag"]
     progress: Annotated[bool, "flag"]
+    log: Annotated[Any, "any"]
 
 
 class Data(TypedDict):
@@ -93,6 +95,7 @@ def check_values(cfg: Mapping[str, Any]) -> None:
     for key, value in flat.items():
         require_known(key, _RANGES, f"no key {key}")
         _RANGES[key].check(key, value)
+    plugins.check_trackers(flat.get("run.log", []))
 
 
 _SCALERS = ["standardise", "unit_interval", "centre_all", "none"]

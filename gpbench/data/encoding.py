@@ -13,8 +13,8 @@ from gpbench import limits
 from gpbench.data.cells import DECIMAL_POINT, Numbers, number
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError, fault, reject
-from gpbench.data.store import warn
 from gpbench.errors import DataError, nearest, require
+from gpbench.log import warn
 
 ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""

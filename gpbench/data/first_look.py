@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from gpbench.data.conversion import from_raw
 from gpbench.data.tables import split_table
 from gpbench.data_registry import function_and_options
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
+from gpbench.log import log
 from gpbench.outputs import write_whole
 
 _TABLES = (
@@ -151,7 +151,7 @@ def _write(card: Path, title: str, entry: openml.Entry) -> None:
         _keep(card.with_name(file), splits.decode())
     _keep(card, text + yamls.dump({**node, **drops, **entry.facts}, allow_unicode=True, width=100))
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
-    print(f"gpbench: wrote {card} ({line}): {mend}, then run with {command}", file=sys.stderr)
+    log.info(f"wrote {card} ({line}): {mend}, then run with {command}")
 
 
 def _openml(value: str, target: Any, offline: bool) -> Path:
@@ -170,7 +170,7 @@ def _suite(value: str, offline: bool) -> list[str]:
     if not file.exists():
         _require_network(value, file, offline)
         _keep(file, "\n".join([*openml.suite(value), ""]))
-        print(f"gpbench: wrote {file}: leave tasks out there", file=sys.stderr)
+        log.info(f"wrote {file}: leave tasks out there")
     return file.read_text(encoding="utf-8").split()
 
 

@@ -1,7 +1,6 @@
 """Loading of data sets: from the local store, else from the sources of the card in order (mirror, addresses)."""
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -22,6 +21,7 @@ from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import ConfigError, DataError, listed, printable, require
+from gpbench.log import log, warn, warn_once
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
@@ -61,7 +61,7 @@ def _load(
         if not again and (stored := local.get(card, store)):
             return stored
     except DataError as error:
-        local.warn(f"{error}; fetching it again")
+        warn(f"{error}; fetching it again")
     mirror = Path(mirror) if mirror else paths.mirror_dir()
     places = folders(config_dirs, store)
     failures: list[DataError] = []
@@ -73,14 +73,15 @@ def _load(
             continue
         for problem in failures:
             if not isinstance(problem, files.Absent):
-                local.warn(f"{problem}; took the next source")
+                warn(f"{problem}; took the next source")
+        log.debug("made %s of %s", card["name"], describe(source))
         if not dataset.file:
             local.save(dataset, card, store)
         gaps = listed([*dataset.missing]) if card.get("incomplete") == "drop" else ""
         if dataset.left_out and not quiet:
-            _warn_once(f"{card['name']}: {'; '.join(dataset.left_out)}: no input; to make it one, name it in `keep`")
+            warn_once(f"{card['name']}: {'; '.join(dataset.left_out)}: no input; to make it one, name it in `keep`")
         if gaps and not quiet:
-            _warn_once(f"{card['name']}: rows that lack {gaps} are left out, by `incomplete: drop`")
+            warn_once(f"{card['name']}: rows that lack {gaps} are left out, by `incomplete: drop`")
         return dataset
     name, subject = cards.location(card["name"], config_dirs), f"{card['name']}: "
     plain = [str(error).removeprefix(subject) for error in failures]
@@ -141,10 +142,6 @@ def obtain(
     others = differences(card, dataset.checksum, dataset.folds).items()
     reject(f"{name}: {subject} gives arrays with {key} {actual}, not {stated}" for key, (actual, stated) in others)
     return dataset
-
-
-_warn_once = functools.cache(local.warn)
-"""Warns once in a process: a run reads a user's table for its plan, and again for its training."""
 
 
 def describe(source: Mapping) -> str:

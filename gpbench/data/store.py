@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,16 +11,12 @@ import numpy as np
 from gpbench import limits, npz
 from gpbench.data.dataset import Dataset, canonical, checksum, differences
 from gpbench.errors import DataError, failure, require
+from gpbench.log import warn
 from gpbench.outputs import whole_file
 
 _NAMES = "names"
 _RULES = ("levels", "impute", "indicators")
 _KNOWN = {"X", "y", "groups", "order", *_RULES, "columns", "classes", "outputs", "target", _NAMES}
-
-
-def warn(text: str) -> None:
-    """Prints a warning in one line on stderr."""
-    print(f"gpbench: warning: {text}", file=sys.stderr)
 
 
 def path(card: Mapping, store: Path) -> Path | None:

@@ -7,7 +7,6 @@ other programs.  The values come from `record` alone.  A flipped bit is an error
 import contextlib
 import gc
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import limits
 from gpbench.errors import ConfigError, require
+from gpbench.log import log
 from gpbench.outputs import output
 from gpbench.records import packages, parquet
 from gpbench.records.folder import CONFIG, TRACE, plain
@@ -99,7 +99,7 @@ class Collection(Store):
             vars(record)["shipped"] = True
         if faults:
             some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
-            print(f"gpbench: skipped {len(faults)} records in {self.runs}: {some}", file=sys.stderr)
+            log.warning(f"skipped {len(faults)} records in {self.runs}: {some}")
         return {record.id: (record, config) for record, config in rows}
 
 

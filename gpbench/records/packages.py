@@ -4,13 +4,13 @@ import contextlib
 import functools
 import hashlib
 import re
-import sys
 from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 
 from gpbench import limits
 from gpbench.errors import AbsentError, ConfigError, failure, require
+from gpbench.log import log
 from gpbench.outputs import write_whole
 from gpbench.records.record import Record
 
@@ -96,7 +96,7 @@ def texts(records: Iterable[Record], read: Callable[[str], str]) -> dict[str, st
         try:
             lists[name] = read(name)
         except ConfigError as error:
-            print(f"gpbench: without packages of some runs: {error}", file=sys.stderr)
+            log.warning(f"without packages of some runs: {error}")
     return lists
 
 

@@ -7,12 +7,12 @@ import contextlib
 import errno
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest, require
+from gpbench.log import log
 from gpbench.records import arrays, packages, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
@@ -144,6 +144,7 @@ class Store:
         """Puts a finished run in place; its folder.  Raises StorageError: the disk is full, or may not be written."""
         require(not self._refusal, f"{self.runs} {self._refusal}", ConfigError)
         folder = self.runs / record.id
+        log.debug("recording %s", folder)
         beside = processes.aside(self.runs, record.id)
         old = beside.with_name(beside.name + processes.OLD)
         try:
@@ -210,7 +211,7 @@ class Store:
         """One line on stderr, and no other one about this run."""
         if id not in self._reported:
             self._reported.add(id)
-            print(f"gpbench: {line}", file=sys.stderr)
+            log.warning(line)
 
 
 def recorded(stores: Sequence[Store]) -> list[Record]:

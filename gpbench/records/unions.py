@@ -4,7 +4,6 @@ nothing of one's own is recorded, which is said on stderr, and under the name `s
 import contextlib
 import functools
 import io
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from gpbench import paths
 from gpbench.errors import AbsentError, ConfigError, SoleMethodError, require
+from gpbench.log import log
 from gpbench.records import packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
@@ -91,7 +91,7 @@ def open_stores(results: Results = None) -> list[Store]:
         own = _default()
         if own.ids() or not (stores := _shipped()):
             return [own]
-        print(f"gpbench: nothing recorded here: these are {_count(stores)}", file=sys.stderr)
+        log.info(f"nothing recorded here: these are {_count(stores)}")
         return stores
     several = [results] if isinstance(results, str | PathLike | Store) else list(results)
     require(several, "the list of results folders is empty", ConfigError)
@@ -143,7 +143,7 @@ def first_answer(
     else:
         if not others or not is_nothing(own) or is_nothing(theirs := answer(others)):
             return own
-    print(f"gpbench: read from {_count(others)}: {reason}", file=sys.stderr)
+    log.info(f"read from {_count(others)}: {reason}")
     return theirs
 
 

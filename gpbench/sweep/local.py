@@ -15,12 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from gpbench import runtime
+from gpbench.log import warn_once
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.child import signals_blocked
 from gpbench.sweep.job import Outcome, judge
 
 _SHARED = ("device", "memory_fraction", "devices", "cores")
 """Settings of a `run` section that are made before the import of JAX."""
+_LOST = "gpbench: warning: run.log="
+"""The beginning of a job's line about a tracker that it goes on without, which jobs of one sweep have in common."""
 
 
 class Child:
@@ -64,6 +67,8 @@ class Child:
 
     def _drain(self, stream: Iterable[str], name: str) -> None:
         for line in stream:
+            if line.startswith(_LOST):
+                warn_once(line.partition("warning: ")[2].strip())
             setattr(self, name, line.strip() or getattr(self, name))
 
 

@@ -23,8 +23,8 @@ from gpbench.core.predictive.warped import stack_warps
 from gpbench.core.random import run_key
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
-from gpbench.data.store import warn
 from gpbench.errors import ConfigError, require
+from gpbench.log import warn
 from gpbench.methods.base import FRACTION_MOST, Method
 from gpbench.methods.protocols import HasLimits, HasRowMemory, State
 from gpbench.records import environment, identity

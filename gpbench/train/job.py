@@ -1,17 +1,19 @@
 """One job, from its plan to records: data -> groups of one shape -> training -> metrics -> records."""
 
 import os
-import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gpbench.config.merge import leaves
 from gpbench.data.splits import Member, label
-from gpbench.data.store import warn
 from gpbench.errors import DivergedError, GpbenchError, MemoryShortage, Stopped
+from gpbench.log import log, warn
 from gpbench.records import packages
 from gpbench.records.absences import LARGE, LATE, divergence
 from gpbench.records.locks import release
@@ -28,6 +30,7 @@ from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
 from gpbench.train.recalibration import recalibrated
 from gpbench.train.stop import StopRequest
+from gpbench.train.trackers import Trackers
 
 _Arrays = dict[str, np.ndarray]
 _Trained = tuple[Run, Record, dict[str, Any]]  # a run with its record, and its trace, predictions and state
@@ -36,10 +39,13 @@ _Trained = tuple[Run, Record, dict[str, Any]]  # a run with its record, and its 
 def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[Record]:
     """Trains and records the runs of a plan that are not recorded yet, and with `run.again` the others too; the records
     of all of them, in its order.  Raises Stopped once a checkpoint is written."""
-    job = _Job(Context(plan.with_extras_of(store)), store, progress, stop, dict(plan.recorded(store)))
+    context = Context(plan.with_extras_of(store))
+    trackers = Trackers(context.run.get("log", []) if context.devices.leads else [])
+    job = _Job(context, store, progress, trackers, stop, dict(plan.recorded(store)))
     if len(job.records) < len(plan.runs):
-        for group in groups(job.context):
-            job.complete(group)
+        with closing(trackers):
+            for group in groups(context):
+                job.complete(group)
         if job.context.devices.leads:
             for text in warnings(job.trained):
                 warn(text)
@@ -53,6 +59,7 @@ class _Job:
     context: Context
     store: Store
     progress: Progress
+    trackers: Trackers
     stop: StopRequest
     records: dict[str, Record]
     trained: list[Record] = field(default_factory=list, init=False)
@@ -106,6 +113,7 @@ class _Job:
                 self.store.write(record, plan.cfg, trace, **more, package_list=package_list, replace=replace)
         self.records[record.id] = record
         self.trained.append(record)
+        self.trackers.end(record)
 
     def _end_late(self, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
@@ -120,7 +128,7 @@ class _Job:
             release(self.context.plan.results, [record.id for record in records])
         except GpbenchError as error:
             text, code = str(error), error.exit_code
-        print(f"gpbench: {text}", file=sys.stderr, flush=True)
+        log.error(text)
         os._exit(code)
 
     def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[_Trained]:
@@ -132,7 +140,13 @@ class _Job:
         total, recorded = len(context.plan.runs), len(self.records)
         members = f"{label(group.members)} ({recorded}/{total} done)"
         later = max(total - recorded, len(runs)) / len(runs) - 1
-        title = "  ".join(context.facts[key] for key in ("dataset", "method", "setting", "protocol"))
+        names = {key: context.facts[key] for key in ("dataset", "method", "setting", "protocol")}
+        title = "  ".join(names.values())
+        sections = leaves({name: context.plan.cfg[name] for name in ("method", "protocol")})
+        settings = {**dict(sections), **names, "seed": context.seed}
+        for run in (run for run in runs if run.id not in self.records):
+            own = {**settings, "split": run.split, "output": run.output_name}
+            self.trackers.begin(run.id, f"{title}  {label([run.member])}", own, Path(context.plan.results))
         self.progress.begin(title, context.method.steps, members, later)
         try:
             late = partial(self._end_late, runs)
@@ -144,6 +158,7 @@ class _Job:
                     score=partial(result.scores, prepared),
                     checkpoint=checkpoint,
                     progress=self.progress,
+                    follow=partial(self.trackers.update, [run.id for run in runs]),
                     stop=self.stop,
                 )
                 group, before = recalibrated(context.programs, group, outcome)

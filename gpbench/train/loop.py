@@ -2,7 +2,7 @@
 several processes each of them runs this loop, and all take the same turns."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,7 @@ from gpbench.train.search import Point, search
 from gpbench.train.stop import StopRequest
 
 _Score = Callable[[Predictions], dict[str, np.ndarray]]  # makes metrics of predictions, one for each member
+_Follow = Callable[[int, np.ndarray, Mapping[str, np.ndarray]], None]  # takes step, objectives and metrics of a point
 
 _KEPT = ("step", "over", "seconds", "cpu_seconds", "converged")  # what a checkpoint has of a fit beside its state
 _LARGE = 0.25e9  # the bytes from which a run says what it takes, before its first step
@@ -50,6 +51,7 @@ def fit(
     score: _Score = lambda predictions: {},
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
+    follow: _Follow = lambda step, objective, metrics: None,
     stop: StopRequest | None = None,
 ) -> Fit:
     """Trains a group to its method's last step, from its last checkpoint if there is one.  Raises Stopped."""
@@ -69,7 +71,9 @@ def fit(
         if point is None:
             steps = min(trace_every, method.steps - run.step)
             point = *programs.advance(group, run, steps), group.total
-        objective = _extend(programs, group, run, point, score, progress)
+        objective, metrics = _extend(programs, group, run, point, score)
+        follow(run.step, objective, metrics)
+        progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
         point = None
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
         run.over = run.step >= method.steps or diverged or (run.converged is not None and all(run.converged))
@@ -89,8 +93,8 @@ def fit(
     return run
 
 
-def _extend(programs: Programs, group: Group, run: Fit, point: Point, score: _Score, progress: Progress) -> np.ndarray:
-    """Adds a point to the trace, with metrics: numbers of the group, or of each member; the last objectives."""
+def _extend(programs: Programs, group: Group, run: Fit, point: Point, score: _Score) -> tuple[np.ndarray, dict]:
+    """Adds a point to the trace, with metrics: numbers of the group, or of each member; its objectives and metrics."""
     objective, average, rows = point
     programs.predict(group, run)
     with run.timed("evaluate"):
@@ -101,8 +105,7 @@ def _extend(programs: Programs, group: Group, run: Fit, point: Point, score: _Sc
     for name, value in (row | metrics).items():
         entry = np.asarray(value)[None]
         run.trace[name] = np.concatenate([run.trace[name], entry]) if name in run.trace else entry
-    progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
-    return objective
+    return objective, metrics
 
 
 def _save(devices: Devices, group: Group, run: Fit, checkpoint: Checkpoint | None) -> None:

@@ -12,8 +12,8 @@ from gpbench import plugins
 from gpbench.config.build import check_recorded
 from gpbench.config.values import Config, Run
 from gpbench.data import splits
-from gpbench.data.store import warn
 from gpbench.errors import ConfigError, require
+from gpbench.log import warn
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store

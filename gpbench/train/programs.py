@@ -14,6 +14,7 @@ from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
 from gpbench.core.operations import count_operations
 from gpbench.errors import ConfigError, MemoryShortage, require
+from gpbench.log import log
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasConvergence
 from gpbench.train import batches
@@ -166,6 +167,7 @@ class Programs:
             with run.timed("compile"):
                 traced = jax.jit(body, **options).trace(*args)
                 compiled = traced.lower().compile()
+            log.debug("compiled %s %s x %s rows: %.1f s so far", work, *rows.shape[:2], run.seconds["compile"])
             program = _Program(compiled, compiled.memory_analysis(), count_operations(traced.jaxpr) / group.size)
             if program.memory:
                 require_memory(program.memory.temp_size_in_bytes, f"{work} {group.size} x {rows.shape[1]} rows")

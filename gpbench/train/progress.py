@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from gpbench.log import is_quiet
+
 _PLAIN_EVERY_S = 5.0
 _STAGES = {"init": "initial state", "search": "choice of settings", "compile": "compilation"}
 """The parts of a run (`gpbench.train.group.PARTS`) that take long without a step, and what they are called."""
@@ -31,8 +33,8 @@ class Progress:
     def note(self, text: str) -> None:
         """A line stays on the screen."""
 
-    def end(self) -> None:
-        """The steps have ended, whether all were done or not."""
+    def end(self, status: str = "") -> None:
+        """The steps have ended, whether all were done or not; a tracker of a run is told what became of that."""
 
     def seconds_left(self, step: int) -> float | None:
         """The seconds left once `step` steps of this training are done; None where nothing is known."""
@@ -46,7 +48,9 @@ class Progress:
 
 
 def make(visible: bool = True, stream: Any = None) -> Progress:
-    """The progress that suits `stream` (a text stream, stderr by default); only notes unless `visible`."""
+    """The progress that suits `stream` (a text stream, stderr by default); only notes unless `visible`, if at all."""
+    if is_quiet():
+        return Progress()
     stream = stream or sys.stderr
     return _Bar(stream) if visible and stream.isatty() else _Plain(stream, _PLAIN_EVERY_S if visible else math.inf)
 
@@ -118,5 +122,5 @@ class _Bar(Progress):
     def note(self, text: str) -> None:
         self.bar.console.print(text, markup=False, highlight=False)
 
-    def end(self) -> None:
+    def end(self, status: str = "") -> None:
         self.bar.stop()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from gpbench import paths
+from gpbench import paths, plugins
 from gpbench.api.words import with_cards
 from gpbench.cli.verbs import split_words, verb_of
 from gpbench.config.build import check_class
@@ -58,6 +58,7 @@ def understand(command: str, monkeypatch) -> None:
 
 def test_every_command_in_the_documentation_is_understood(monkeypatch):
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(plugins, "_TRACKERS", dict.fromkeys(plugins._TRACKERS, "gpbench"))  # an extra of users
     faults = []
     for command in commands():
         try:

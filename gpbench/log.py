@@ -1,0 +1,43 @@
+"""What gpbench says on stderr: the logger `gpbench` of the standard library, which a program may set as it likes."""
+
+import functools
+import logging
+import os
+import sys
+
+from gpbench.errors import printable, require_known
+
+log = logging.getLogger("gpbench")
+
+
+class _Stderr(logging.Handler):
+    """Prints a line for each message on the stderr of the moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"gpbench: {printable(self.format(record))}", file=sys.stderr, flush=True)
+
+
+def set_level(level: str | None = None) -> None:
+    """Drops what is below a level; by default that of the environment, or info.  Raises ConfigError: it names none."""
+    name = level or os.environ.get("GPBENCH_LOG") or "info"
+    require_known(name, ("debug", "info", "warning", "error"), f"GPBENCH_LOG={name}: no such level")
+    log.setLevel(name.upper())
+
+
+def is_quiet() -> bool:
+    """Whether only what went wrong is said."""
+    return not log.isEnabledFor(logging.INFO)
+
+
+def warn(text: str) -> None:
+    """Says a warning in one line."""
+    log.warning("warning: %s", text)
+
+
+warn_once = functools.cache(warn)
+"""The same, once in a process."""
+
+
+log.addHandler(_Stderr())
+log.propagate = False  # else a program with a handler of its own would have each line twice
+log.setLevel(logging.getLevelNamesMapping().get(os.environ.get("GPBENCH_LOG", "").upper(), logging.INFO))
