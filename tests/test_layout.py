@@ -36,7 +36,7 @@ BUDGETS = {
     ("base",): 2_647,
     ("core",): 6_298,
     ("methods",): 6_852,
-    ("data",): 4_979,
+    ("data",): 4_978,
     ("config",): 1_377,
     ("records", "experiments"): 2_841,
     ("train",): 2_516,
