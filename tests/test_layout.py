@@ -41,7 +41,7 @@ BUDGETS = {
     ("records", "experiments"): 2_841,
     ("train",): 2_516,
     ("sweep",): 1_282,
-    ("analysis",): 4_530,
+    ("analysis",): 4_488,
     ("claims",): 1_882,
     ("report",): 2_886,
     ("cli", "api"): 3_883,
