@@ -38,7 +38,7 @@ BUDGETS = {
     ("methods",): 6_852,
     ("data",): 4_978,
     ("config",): 1_377,
-    ("records", "experiments"): 2_841,
+    ("records", "experiments"): 2_852,
     ("train",): 2_516,
     ("sweep",): 1_282,
     ("analysis",): 4_488,
