@@ -38,7 +38,7 @@ BUDGETS = {
     ("methods",): 6_852,
     ("data",): 4_980,
     ("config",): 1_377,
-    ("records", "experiments"): 2_852,
+    ("records", "experiments"): 2_849,
     ("train",): 2_516,
     ("sweep",): 1_282,
     ("analysis",): 4_488,

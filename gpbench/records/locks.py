@@ -126,16 +126,13 @@ def _remove_dead(path: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Locks the file of a claim, so that of several processes one removes it, and none the claim that follows."""
-    file = None
-    try:
+    with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # another user's, or a file system without locks
             # NFS locks only files that are open for writing
             file = os.open(path, os.O_NONBLOCK | (os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY))
+            stack.callback(os.close, file)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-    finally:
-        if file is not None:
-            os.close(file)
 
 
 def _beat(held: list[Path], over: threading.Event) -> None:
