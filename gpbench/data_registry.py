@@ -99,7 +99,7 @@ READERS = Registry(
         ),
         split=optional("any", "Column of fixed splits, or several: train, test or empty; or fold numbers."),
         delimiter=optional("text", "Delimiter of cells; `space` for white space.", ","),
-        sheet=optional("text", "Sheet of an Excel file; by default the first."),
+        sheet=optional("text", "Sheet of a workbook; by default the first."),
         header=optional("flag", "True for names in the first line; by default if `target` is a name."),
         skip=optional(_LINES, "Lines to leave out at the top, or numbers of lines, as [2] for units.", 0),
         missing=optional(_MARKERS, "Mark of an empty cell, or several; numbers are compared as numbers."),

@@ -74,10 +74,10 @@ class Table:
         return FORMATS["md"](self.sheet)
 
     def to_latex(self, *, plain: bool = False) -> str:
-        """The table in LaTeX, which needs the package booktabs.
+        """The table in LaTeX, which needs the packages booktabs and, for tables of words, tabularray.
 
         Args:
-            plain: only the `tabular`s, without captions, notes and provenance.
+            plain: only the tables, without captions, notes and provenance.
         """
         return FORMATS["latex"](formats.plain(self.sheet) if plain else self.sheet)
 

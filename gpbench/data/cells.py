@@ -1,4 +1,4 @@
-"""Rows of text from users' tables: delimited text, Excel sheets, Parquet, Feather and ARFF; and numbers in cells."""
+"""Rows of text from users' tables: delimited text, workbooks, Parquet, Feather and ARFF; and numbers in cells."""
 
 import codecs
 import io
@@ -13,11 +13,10 @@ from gpbench.data.faults import SpellingError
 from gpbench.data.lines import Cells, delimited
 from gpbench.errors import DataError, require
 
-_ZIP, _PARQUET, _FEATHER = b"PK\x03\x04", b"PAR1", b"ARROW1"
+_ZIP, _OLD_EXCEL, _PARQUET, _FEATHER = b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"PAR1", b"ARROW1"
 _OTHERS = {
     b"FEA1": ("a Feather file of version 1: write it again with a newer package", ""),
     b"\xff\xff\xff\xff": ("a stream of Arrow: write a Feather file", ""),
-    b"\xd0\xcf\x11\xe0": ("an Excel file of the old form (.xls): save it as .xlsx or csv", ""),
     b"\x89HDF": ("an HDF5 file: save the table as csv or Parquet", ""),
     b"SQLite format 3": ("a database: save the table as csv or Parquet", ""),
     b"%PDF": ("a PDF file: save the table as csv", ""),
@@ -45,11 +44,13 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         from gpbench.data import arrow  # which takes long to import
 
         return (arrow.parquet if content.startswith(_PARQUET) else arrow.feather)(content, skip)
+    if content.startswith(_OLD_EXCEL):
+        return excel.read(content, options.get("sheet"), skip)
     unpacked = archives.decompress(content)
     if content.startswith(_ZIP):
-        with archives.parsing("a readable Excel file or zip archive"):
+        with archives.parsing("a readable workbook or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
-        if "[Content_Types].xml" in names:
+        if not {"[Content_Types].xml", "META-INF/manifest.xml"}.isdisjoint(names):
             return excel.read(content, options.get("sheet"), skip)
         if len(names) != 1:
             raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")

@@ -21,8 +21,8 @@ from gpbench.log import log
 from gpbench.outputs import write_whole
 
 _TABLES = (
-    *(".csv", ".tsv", ".txt", ".data", ".dat", ".arff", ".parquet", ".pq", ".feather", ".arrow", ".xlsx"),
-    *(*guesses.LIBSVM, ".gz", ".bz2", ".xz", ".zip"),
+    *(".csv", ".tsv", ".txt", ".data", ".dat", ".arff", ".parquet", ".pq", ".feather", ".arrow"),
+    *(".xlsx", ".xls", ".ods", *guesses.LIBSVM, ".gz", ".bz2", ".xz", ".zip"),
 )
 
 
@@ -75,7 +75,7 @@ def _own(value: str, target: Any) -> Path:
     path = paths.expanded(value)
     absent = "no such file" if not path.exists() else "is a folder" if path.is_dir() else "is no plain file"
     require(path.is_file(), f"dataset={value}: {absent}", ConfigError)
-    readable = "text, Excel (.xlsx), Parquet, Feather, ARFF and libsvm"
+    readable = "text, workbooks (.xlsx, .xls, .ods), Parquet, Feather, ARFF and libsvm"
     fault = f"a first look reads {readable}: save it so, or write a card with `reader`"
     require(path.suffix.lower() in _TABLES, f"dataset={value}: {fault}", ConfigError)
     folder = path.parent.resolve()

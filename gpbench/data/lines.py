@@ -59,6 +59,12 @@ def text_of(cell: Any) -> str:
     return "" if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell)
 
 
+def whole(cell: Any) -> Any:
+    """A cell, with 3 for 3.0, of a table that has floats alone."""
+    is_whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+    return int(cell) if is_whole else cell
+
+
 def of_rows(rows: Sequence[list[str]], skip: _Skip, *, is_sheet: bool) -> Cells:
     """The table of rows, numbered as the lines that they would be in a text; blank ones of a sheet are none."""
     others: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from gpbench.data.cells import Numbers
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
-from gpbench.data.lines import text_of
+from gpbench.data.lines import text_of, whole
 from gpbench.data.tables import by_column, columns_of, require_different
 from gpbench.errors import DataError, require
 
@@ -66,8 +66,7 @@ def rows_of_frame(frame: pd.DataFrame, decimal: str = ".") -> list[list[str]]:
     cells = frame.astype(object).where(frame.notna(), None)
 
     def written(cell: Any) -> str:
-        is_whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
-        text = text_of(int(cell) if is_whole else cell)
+        text = text_of(whole(cell))
         return text.replace(".", decimal) if isinstance(cell, Real) else text
 
     return [list(map(written, row)) for row in cells.itertuples(index=False, name=None)]

@@ -2,10 +2,10 @@
 it.  A claim is dead when its process has ended on the same machine, or when its heartbeat has been silent for long."""
 
 import contextlib
+import fcntl
 import json
 import math
 import os
-import secrets
 import shutil
 import threading
 import time
@@ -46,8 +46,9 @@ def claim(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
 def release(results: Path | str, ids: Iterable[str]) -> None:
     """Remove the claims of this process on these runs; after a long silence another process may have taken them."""
     for id in ids:
-        with contextlib.suppress(OSError):
-            if _content(path := Path(results) / "claims" / id) == processes.facts():
+        path = Path(results) / "claims" / id
+        with contextlib.suppress(OSError), _locked(path):
+            if _content(path) == processes.facts():
                 path.unlink()
 
 
@@ -112,19 +113,26 @@ def _take(path: Path) -> None:
 
 
 def _remove_dead(path: Path) -> None:
-    """Removes the claim if it is dead.  Of several processes that find it so, none removes another's new claim."""
-    try:
+    """Removes the claim if it is dead."""
+    with contextlib.suppress(FileNotFoundError):
         before = path.stat()
         if holder(path.parent.parent, path.name):
             return
-        aside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-        path.rename(aside)
-        if (moved := aside.stat()).st_ino == before.st_ino and moved.st_mtime_ns == before.st_mtime_ns:
-            shutil.rmtree(aside) if aside.is_dir() else aside.unlink()
-        else:  # one was quicker, and this is its claim
-            aside.rename(path)
-    except FileNotFoundError:
-        return
+        with _locked(path):
+            if (now := path.stat()).st_ino == before.st_ino and now.st_mtime_ns == before.st_mtime_ns:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Locks the file of a claim, so that of several processes one removes it, and none the claim that follows."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # another user's, or a file system without locks
+            # NFS locks only files that are open for writing
+            file = os.open(path, os.O_NONBLOCK | (os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY))
+            stack.callback(os.close, file)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _beat(held: list[Path], over: threading.Event) -> None:

@@ -155,7 +155,7 @@ def prose():
 def test_latex_compiles_and_fits_the_line(made, is_plain, tmp_path):
     sheet = sheet_of(prose()) if made == "words" else committed(made).sheet
     (tmp_path / "table.tex").write_text(FORMATS["latex"](plain(sheet) if is_plain else sheet))
-    body = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{table}\end{document}"
+    body = r"\documentclass{article}\usepackage{booktabs,tabularray}\begin{document}\input{table}\end{document}"
     (tmp_path / "paper.tex").write_text(body)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True)

@@ -70,7 +70,7 @@ def test_a_table_whose_name_is_no_word_or_a_number_has_a_card_of_another_name(fo
         (["dataset=tables/pump 1.csv"], "target=NAME; columns are speed, valve, kind, drag"),
         (["dataset=tables/pump 1.csv", "target=drug"], "target=drug: no such column in pump 1.csv; did you mean drag"),
         (["dataset=tables/none.csv", "target=drag"], "dataset=tables/none.csv: no such file"),
-        (["dataset=rows.npy", "target=y"], "dataset=rows.npy: a first look reads text, Excel .*: save it so, or write"),
+        (["dataset=rows.npy", "target=y"], "dataset=rows.npy: a first look reads text, .*: save it so, or write"),
         (["dataset=rows.svm", "target=y"], "target=y: lines of libsvm begin with the target: leave target out"),
         (["dataset=void.csv", "target=y"], "void.csv: .*no complete rows: column 'y' is empty"),
         (["dataset=openml:61", "data.offline=true"], "data.offline=true, and .*openml_61.yaml is not there"),

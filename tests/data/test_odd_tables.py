@@ -94,7 +94,7 @@ REFUSED = {
         {"encode": {"c": "onehot"}},
     ),
     "an old Feather file": (b"FEA1" + CSV, "a Feather file of version 1: write it again"),
-    "an old Excel file": (b"\xd0\xcf\x11\xe0" + CSV, r"the old form \(.xls\): save it as .xlsx or csv"),
+    "an old Excel file": (b"\xd0\xcf\x11\xe0" + CSV, "not a readable workbook: Cannot detect file format"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Excel and Parquet tables are read as the same table in csv is."""
+"""Workbooks and Parquet tables are read as the same table in csv is."""
 
 import gzip
 import io
@@ -12,6 +12,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import small_tables
+from bombs import ods
 
 from gpbench.core import memory
 from gpbench.data import archives, arrow, tables
@@ -25,7 +26,6 @@ OPTIONS = {"target": "y", "codes": {"cup": {"paper": 0, "china": 1}}}
 
 
 def excel(**sheets) -> bytes:
-    pytest.importorskip("openpyxl")
     file = io.BytesIO()
     with pandas.ExcelWriter(file) as writer:
         for name, frame in sheets.items():
@@ -125,6 +125,10 @@ def test_a_formula_whose_value_the_file_lacks_is_named_and_gaps_and_rows_without
         tables.table([content], {"target": "y"})
     valued = in_xml(content, "<f>A8+7</f><v />", "<f>A8+7</f><v>56</v>")
     assert tables.table([valued], {"target": "y"}).X[:, 0].tolist() == A
+    error = sheet(lambda sheet: sheet.__setitem__("A9", "#N/A"))
+    assert np.isnan(tables.table([error], {"target": "y", "missing": "#N/A"}).X[7, 0])
+    with pytest.raises(DataError, match="column 'a', row 8: '#N/A' is not a number"):
+        tables.table([error], {"target": "y"})
     in_notes = sheet(lambda sheet: sheet.__setitem__("C9", "=A8+7"))  # a column that is left out
     assert tables.table([in_notes], {"target": "y"}).X[:, 0].tolist() == A
     content = sheet(lambda sheet: sheet.move_range("A3:B61", rows=1000))
@@ -132,6 +136,25 @@ def test_a_formula_whose_value_the_file_lacks_is_named_and_gaps_and_rows_without
     assert raw.X[:, 0].tolist() == A and "1,000 blank" in raw.account
     bare = in_xml(in_xml(sheet(), ' r="61"', ""), ' r="A61"', "")  # what counts on
     assert tables.table([bare], {"target": "y"}).X[:, 0].tolist() == A
+
+
+NAMES = [f'<table:table-cell office:value-type="string"><text:p>{name}</text:p></table:table-cell>' for name in "ay"]
+ROW = '<table:table-cell office:value-type="float" office:value="%s"/>' * 2
+ODS = ods(NAMES, ROW % (1.5, 2), ROW % (3, 4))
+XLS = Path(__file__).with_name("small.xls").read_bytes()  # of Excel 97, by xlwt
+
+
+@pytest.mark.parametrize("content", [ODS, XLS], ids=["ods", "xls"])
+def test_other_workbooks_are_read_as_those_of_excel(content, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("json.py").write_text("1 / 0")  # is not what reads them
+    raw = tables.table([content], {"target": "y"})
+    assert raw.X.tolist() == [[1.5], [3]] and raw.target.astype(float).tolist() == [2, 4]
+    assert raw.account == "2 rows of 3 lines (1 of names)"
+    with pytest.raises(DataError, match="no sheet 't'; the file has s"):
+        tables.table([content], {"target": "y", "sheet": "t"})
+    with pytest.raises(DataError, match="not a readable workbook"):
+        tables.table([content[: len(content) // 2]], {"target": "y"})
 
 
 def feather(table: pa.Table, **options) -> bytes:
