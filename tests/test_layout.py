@@ -38,13 +38,13 @@ BUDGETS = {
     ("methods",): 6_852,
     ("data",): 4_979,
     ("config",): 1_377,
-    ("records", "experiments"): 3_081,
+    ("records", "experiments"): 3_082,
     ("train",): 2_516,
     ("sweep",): 1_282,
-    ("analysis",): 4_538,
+    ("analysis",): 4_544,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_903,
+    ("cli", "api"): 3_919,
     ("contract", "estimators", "imports", "papers"): 2_561,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

@@ -29,7 +29,7 @@ _KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "
 _STATUSES = ("done", "diverged", "failed")
 _FACTS = ("task", "rows", "inputs", "title")
 _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
-_FIRST = ("nll", "rmse", "test_ll", "error")  # metrics that come before the others
+_FIRST = {"nll": 0, "rmse": 1, "test_ll": 2, "error": 3}  # metrics that come before the others
 _SHORT_ID = 8  # digits of an id where the line is short; `gpbench show` takes the first digits of an id
 
 
@@ -62,7 +62,7 @@ class Listing(Table):
     def __str__(self) -> str:
         columns, width = self._columns, printing.width()
         columns, below = _fitted(columns, width) if "id" in columns else (columns, [])
-        return "\n".join([*printing.aligned([*columns], [*zip(*columns.values())], width), *below] if columns else [])
+        return "\n".join([*printing.aligned([*columns], zip(*columns.values()), width), *below] if columns else [])
 
     __repr__ = __str__
 
@@ -169,8 +169,8 @@ def _runs(
 
 def _row(record: Record, has_sets: bool) -> dict[str, str]:
     """The cells of a run; `has_sets` says that runs of its data set are on several split sets."""
-    ordered = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    metrics = (f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in ordered)
+    ordered = sorted(record.metrics, key=lambda name: _FIRST.get(name, len(_FIRST)))
+    metrics = [f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in ordered]
     row = {name: str(getattr(record, name)) for name in _RUN_FIELDS}
     if has_sets and f"set={record.split_set}" not in row["setting"]:
         row["split"] += f" of {record.split_set}"

@@ -36,7 +36,7 @@ _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 class Collection(Store):
     """The records in a file of `gpbench collect`, to read from: with thinned traces, no predictions and no states."""
 
-    _is_folder = False
+    is_folder = False
     _refusal = (
         "is a collection to read from; runs are written into results folders (run.results=DIR, or import --results"
         " DIR), and deleted there"

@@ -33,6 +33,7 @@ _END = 64  # bytes of the SHA-256 at the end of the file
 _KEY = 16  # bytes of a template's digest in a line
 _WORD = re.compile(r"[!-z]+")  # an id or a time that a line can have
 
+_SHARED = {"schema", "step_memory_mb", "step_operations", "row_operations"}  # numbers that are part of a template
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 _Read = tuple[str, Record | None, str]  # an id, its record, or None and what is wrong with it
@@ -139,7 +140,7 @@ def _parts(value: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     whole, real, tables = list[str](), list[str](), list[str]()
     for name, item in value.items():
         kind = type(item)
-        if kind is str or name == "schema" or name not in slots():
+        if kind is str or name in _SHARED or name not in slots():
             continue
         if kind is int or kind is float:
             (whole if kind is int else real).append(name)

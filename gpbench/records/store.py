@@ -28,7 +28,7 @@ class Store:
     """The records in one results folder.  Nothing is created before the first write.  Other kinds of stores have
     `_ids`, `_read` and `_content` of their own, by which the methods read."""
 
-    _is_folder = True  # with a file for each record, of which there may be an index
+    is_folder = True  # with a file for each record, of which there may be an index
     _refusal = ""  # reason for which nothing can be written or deleted here
     _mend = "`gpbench run` trains it again"
 
@@ -99,7 +99,7 @@ class Store:
 
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
-        ids = self.ids() if self._is_folder else []
+        ids = self.ids() if self.is_folder else []
         if len(ids) < index.FEWEST:
             records = self.all()[-1:]
         else:
@@ -181,7 +181,7 @@ class Store:
     def _every(self, whole: bool) -> Iterator[tuple[str, Record | None, str]]:
         """The id of each run, its record, or None and what is wrong with it."""
         ids = [*self._ids()]
-        if whole or not self._is_folder or len(ids) < index.FEWEST:
+        if whole or not self.is_folder or len(ids) < index.FEWEST:
             return ((id, *self._read(id, whole=whole)) for id in ids)
         return index.Index(self.runs, ids).records()
 

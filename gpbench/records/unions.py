@@ -28,7 +28,7 @@ _Answer = TypeVar("_Answer")
 class _StoreUnion(Store):
     """Several stores as one to read from: of a run in several the latest record counts."""
 
-    _is_folder = False
+    is_folder = False
     _refusal = "are several folders to read from; name one to write into or to delete from"
 
     def __init__(self, stores: Sequence[Store]) -> None:
