@@ -40,7 +40,7 @@ BUDGETS = {
     ("config",): 1_377,
     ("records", "experiments"): 3_082,
     ("train",): 2_516,
-    ("sweep",): 1_282,
+    ("sweep",): 1283,
     ("analysis",): 4_544,
     ("claims",): 1_882,
     ("report",): 2_886,
