@@ -150,6 +150,9 @@ class Record(_Stored):
     def __eq__(self, other: object) -> bool:
         return self.to_json() == other.to_json() if isinstance(other, Record) else NotImplemented
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Record.from_json, (self.to_json(),)
+
     def __post_init__(self) -> None:
         self._keep(tuple(slots()), {})
 

@@ -100,11 +100,10 @@ class Store:
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
         ids = self.ids() if self.is_folder else []
-        if len(ids) < index.FEWEST:
-            records = self.all()[-1:]
-        else:
-            _, id = max(index.Index(self.runs, ids).ages(), default=("", ""))
-            records = [*filter(None, [self.get(id, whole=False)])]
+        ages = index.Index(self.runs, ids).ages() if len(ids) >= index.FEWEST else []
+        _, id = max(ages, default=("", ""))
+        record = self.get(id, whole=False) if id else None
+        records = [record] if record else self.all()[-1:]
         require(records, f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
         return records[0]
 

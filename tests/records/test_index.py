@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import threading
 
@@ -107,6 +108,8 @@ def test_odd_records_are_kept_whole(store):
     for k, fields in enumerate(ODD):
         rewrite(store, IDS[k], **fields)
     assert agrees(store) and agrees(store)
+    for one in store.all():
+        assert json.dumps(pickle.loads(pickle.dumps(one)).to_json()) == json.dumps(one.to_json())
 
 
 def test_a_record_that_may_change_within_the_same_tick_is_not_in_the_index(store, monkeypatch):
