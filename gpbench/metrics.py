@@ -73,7 +73,7 @@ def undefined(task: str, scored: Scored) -> dict[str, str]:
 
 def find(name: str, records: Iterable[Any] = ()) -> Metric | None:
     """The metric of a name: a built-in one, or a custom one, without its function, as `own_metrics` of records say."""
-    described = [entry for record in records if (entry := (record.own_metrics or {}).get(name))]
+    described = [r.own_metrics[name] for r in records if name not in METRICS and name in (r.own_metrics or ())]
     if name == "objective" or name.startswith("diagnostics."):
         before = METRICS.get(name.removeprefix("diagnostics.before_"))
         return replace(before, name=name) if before else Metric(name, "", None, ())

@@ -40,13 +40,13 @@ BUDGETS = {
     ("methods",): 6_852,
     ("data",): 5_108,
     ("config",): 1_383,
-    ("records", "experiments"): 2_850,
+    ("records", "experiments"): 3_093,
     ("train",): 2_671,
-    ("sweep",): 1_289,
-    ("analysis",): 4_488,
+    ("sweep",): 1_290,
+    ("analysis",): 4_502,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_903,
+    ("cli", "api"): 3_939,
     ("contract", "estimators", "imports", "papers"): 2_565,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

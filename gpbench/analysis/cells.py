@@ -5,6 +5,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from statistics import fmean
 
 from gpbench.analysis.grouping import gather
@@ -22,6 +23,7 @@ BAND = 2.0
 _DIAGNOSTICS = "diagnostics."
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
+_OF_CELL = attrgetter("dataset", "output", "method", "setting", "protocol", "precision", "data_checksum", "cell")
 _WORDS = {"split_set": "set"}  # names of fields in labels, where a command line has another word
 
 
@@ -226,9 +228,8 @@ def summarise(cell: CellRuns, metric: str, values: Mapping[int, float], diverged
 
 def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
     """The fields that all records of a cell share; the preset is one of them if `by_preset` is set."""
-    names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "data_checksum", "cell")
-    fields = tuple(getattr(record, name) if by_preset or name != "preset" else None for name in names)
-    return (*fields, record.held_out is not False)  # a run that failed does not say it
+    preset = record.preset if by_preset else None
+    return (*_OF_CELL(record), preset, record.held_out is not False)  # a run that failed does not say it
 
 
 def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:

@@ -6,7 +6,8 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from gpbench.errors import UNPRINTABLE, printable
@@ -17,10 +18,10 @@ _READABLE, _LONG = 30, 60  # A column narrower than _READABLE, of a text of more
 
 
 def aligned(
-    header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, *, rule: bool = False
+    header: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None, *, rule: bool = False
 ) -> list[str]:
     """The lines of a table of words; where columns would be too narrow, each row has lines of its own."""
-    names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
+    names, *lines = [tuple(map(printable, row)) for row in chain([header], rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
     widths = [*natural_widths]
     room = (width or 10**9) - len(_GAP) * (len(widths) - 1)
@@ -35,8 +36,13 @@ def aligned(
             texts = [(_GAP.join(short), ""), *((f"{names[c]}: {row[c]}", _GAP) for c in long if row[c])]
             stacked += [line for text, indent in texts for line in _wrap(indent + text, width, indent + _GAP)]
         return stacked
+    if widths == natural_widths:  # no text is broken
+        line = _GAP.join(f"{{:{w}}}" for w in widths).format
+        broken = lambda row: [line(*row).rstrip()]
+    else:
+        broken = lambda row: _broken(row, widths)
     rules = [_GAP.join("-" * w for w in widths)] if rule else []
-    return [*_broken(names, widths), *rules, *(line for row in lines for line in _broken(row, widths))]
+    return [*broken(names), *rules, *(line for row in lines for line in broken(row))]
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:

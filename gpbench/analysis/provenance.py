@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from gpbench import paths, yamls
 from gpbench.analysis.grouping import gather
@@ -27,17 +28,19 @@ _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST, _WORST_RESIDUAL = 1.05, 100, 0.02, 0.01
 _CONSTANT = -1.4189  # bound of a constant prediction in nats per standardised row: -½ log(2πe)
 _IMPORTED = "other programs"  # the name of the seconds of imported runs, which may have stages besides training
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
+_OF_FACTS = attrgetter("imported", "protocol", "preset", "precision", "device", "commit", "dirty")
 
 
 def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     """Counts the runs by protocol, preset, precision, device, version of JAX and commit."""
     counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
-    for record in records:
-        absent, by_hand = ("imported", "none") if record.imported else ("unknown", "by hand")
-        commit = (record.commit or absent)[:12] + (" with changes" if record.dirty else "")
-        facts = {"jax": (record.versions or {}).get("jax"), "commit": commit, "preset": record.preset or by_hand}
-        for name in _FACTS:
-            counts[name][str((facts[name] if name in facts else getattr(record, name)) or absent)] += 1
+    jax = lambda record: (record.versions or {}).get("jax")
+    alike = Counter((*_OF_FACTS(record), jax(record)) for record in records)
+    for (imported, protocol, preset, precision, device, commit, dirty, version), n in alike.items():
+        absent, by_hand = ("imported", "none") if imported else ("unknown", "by hand")
+        commit = (commit or absent)[:12] + (" with changes" if dirty else "")
+        for name, value in zip(_FACTS, (protocol, preset or by_hand, precision, device, version, commit)):
+            counts[name][str(value or absent)] += n
     return {name: dict(counter.most_common()) for name, counter in counts.items()}
 
 
@@ -77,11 +80,14 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
 
 def _totals(records: Sequence[Record]) -> dict[str, str]:
     """The seconds of all runs, and the versions of their packages."""
-    seconds: Counter[str] = Counter()
-    versions = gather((name, str(version)) for r in records for name, version in (r.versions or {}).items())
+    seconds: dict[str, float] = {}
+    several = {id(record.versions): record.versions or {} for record in records}  # many records share theirs
+    versions = gather((name, str(version)) for each in several.values() for name, version in each.items())
     for record in records:
-        phases = {_IMPORTED: sum(filter(None, record.seconds.values()))} if record.imported else record.seconds
-        seconds.update({phase: value for phase, value in phases.items() if value})
+        for phase, value in record.seconds.items():
+            if value:
+                name = _IMPORTED if record.imported else phase
+                seconds[name] = seconds.get(name, 0.0) + value
     totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
     packages = ", ".join(f"{package} {' and '.join(sorted({*numbers}))}" for package, numbers in versions.items())
     columns = f"train and {_IMPORTED}" if _IMPORTED in seconds else "train"
@@ -114,7 +120,8 @@ def run_facts(records: Iterable[Record], settings: str = "") -> dict[str, str]:
     def kernels_of(group: Sequence[Record]) -> str:
         file = None if any(record.imported for record in group) else files.get(group[0].method)
         default = str(yamls.read(file).get("kernel") or "") if file else ""
-        return " or ".join(dict.fromkeys(filter(None, (str(parts(r.setting).get("kernel") or default) for r in group))))
+        kernels = (parts(setting).get("kernel") or default for setting in dict.fromkeys(r.setting for r in group))
+        return " or ".join(dict.fromkeys(filter(None, map(str, kernels))))
 
     def steps_of(group: Sequence[Record]) -> str:
         texts = [f"{number:,}" for number in sorted({r.steps for r in group if r.steps and r.steps > 1})]

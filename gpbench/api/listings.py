@@ -1,7 +1,8 @@
 """Lists of what there is: the function behind the verb `ls`."""
 
+import functools
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +29,40 @@ _KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "
 _STATUSES = ("done", "diverged", "failed")
 _FACTS = ("task", "rows", "inputs", "title")
 _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
-_FIRST = ("nll", "rmse", "test_ll", "error")  # metrics that come before the others
+_FIRST = {"nll": 0, "rmse": 1, "test_ll": 2, "error": 3}  # metrics that come before the others
 _SHORT_ID = 8  # digits of an id where the line is short; `gpbench show` takes the first digits of an id
 
 
 class Listing(Table):
     """A list as a table, which is printed as aligned lines alone."""
 
-    def __init__(self, kind: str, rows: Sequence[Mapping[str, Any]], data: Any = None, **options: Any):
-        header = tuple(rows[0]) if rows else (*_RUN_FIELDS, "metrics", "train s", "created") if kind == "runs" else ()
-        cells = tuple(tuple("" if value is None else str(value) for value in row.values()) for row in rows)
-        title = printing.counted(len(rows), {"datasets": "data set"}.get(kind, kind.removesuffix("s")))
-        grids = [Grid("", header, cells, prose=True)] if rows else []
-        super().__init__(Sheet(title=title, grids=grids, rows=rows), data, **options)
-        self._columns = {name: tuple(row[c] for row in cells) for c, name in enumerate(header)}
+    def __init__(self, kind: str, rows: Iterable[Mapping[str, Any]], **options: Any):
+        self._noun = {"datasets": "data set"}.get(kind, kind.removesuffix("s"))
+        header = (*_RUN_FIELDS, "metrics", "train s", "created") if kind == "runs" else ()
+        self._values: dict[str, list[Any]] = {name: [] for name in header}
+        for row in rows:  # of which only the values stay
+            for name, value in row.items():
+                self._values.setdefault(name, []).append(value)
+        self._columns = {
+            name: tuple("" if value is None else str(value) for value in values)
+            for name, values in self._values.items()
+        }
+        super().__init__(None, **options)
+
+    @functools.cached_property
+    def sheet(self) -> Sheet:  # type: ignore[override]
+        rows = [dict(zip(self._values, values)) for values in zip(*self._values.values())]
+        grids = [Grid("", (*self._columns,), (*zip(*self._columns.values()),), prose=True)] if rows else []
+        return Sheet(title=printing.counted(len(rows), self._noun), grids=grids, rows=rows)
+
+    @functools.cached_property
+    def data(self) -> Any:  # type: ignore[override]
+        return [record.to_json() for record in self.records] if self._noun == "run" else self.sheet.rows
 
     def __str__(self) -> str:
         columns, width = self._columns, printing.width()
         columns, below = _fitted(columns, width) if "id" in columns else (columns, [])
-        return "\n".join([*printing.aligned([*columns], [*zip(*columns.values())], width), *below] if columns else [])
+        return "\n".join([*printing.aligned([*columns], zip(*columns.values()), width), *below] if columns else [])
 
     __repr__ = __str__
 
@@ -146,14 +162,15 @@ def _runs(
     equal = [f"{name}={','.join(values)}" for name, values in fields.items()]
     records = filters.matching(records, [*equal, *conditions])
     sets = gather((record.dataset, record.split_set) for record in records)
-    rows = [_row(record, len({*sets[record.dataset]}) > 1) for record in records]
-    return Listing("runs", rows, [record.to_json() for record in records], records=records, results=results)
+    several = {name for name, own in sets.items() if len({*own}) > 1}
+    rows = (_row(record, record.dataset in several) for record in records)
+    return Listing("runs", rows, records=records, results=results)
 
 
 def _row(record: Record, has_sets: bool) -> dict[str, str]:
     """The cells of a run; `has_sets` says that runs of its data set are on several split sets."""
-    ordered = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    metrics = (f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in ordered)
+    ordered = sorted(record.metrics, key=lambda name: _FIRST.get(name, len(_FIRST)))
+    metrics = [f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in ordered]
     row = {name: str(getattr(record, name)) for name in _RUN_FIELDS}
     if has_sets and f"set={record.split_set}" not in row["setting"]:
         row["split"] += f" of {record.split_set}"

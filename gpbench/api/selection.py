@@ -45,15 +45,16 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
     """The records that match all filters.  Raises AbsentError for an unknown value, and where no record matches."""
     for field in FIELDS:
         value: Any = filters.get(field)
+        if value is None:
+            continue
         known = {_name(record, field) for record in records}
         values = names(value)
-        require(values or value is None, f"{field} names no value: leave it out for all of them", AbsentError)
+        require(values, f"{field} names no value: leave it out for all of them", AbsentError)
         if field == "split":
             values = [number for text in values for number in _numbers(text, known)]
         for name in values:
             require_known(name, known, f"no run has {field} {name!r}", AbsentError)
-        if values:
-            records = [record for record in records if _name(record, field) in values]
+        records = [record for record in records if _name(record, field) in values]
     setting = filters.get("setting")
     if settings := [setting] if isinstance(setting, str) else list(setting or ()):  # of which "" is one
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
@@ -91,11 +92,12 @@ def check_protocol(name: str, records: Iterable[Record], folders: Sequence[Path]
 
 def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
     """Raises ConfigError for a metric, or a number of `diagnostics.NAME`, that no record has."""
-    known = {"seconds", "objective"}.union(*(record.metrics for record in records))
-    numbers = {name for record in records for name in record.names() if name.startswith("diagnostics.")}
     for metric in {*metrics} - {"all"}:
-        names = numbers if metric.startswith("diagnostics.") else known
-        require_known(metric, names, f"no run has the metric {metric!r}")
+        if metric.startswith("diagnostics."):
+            known = {f"diagnostics.{name}" for record in records for name in record.diagnostics or ()}
+        else:
+            known = {"seconds", "objective"}.union(*(record.metrics for record in records))
+        require_known(metric, known, f"no run has the metric {metric!r}")
 
 
 def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:

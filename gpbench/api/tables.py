@@ -40,7 +40,7 @@ class Table:
 
     def __init__(
         self,
-        sheet: Sheet,
+        sheet: Sheet | None,
         data: Any = None,
         picture: Sequence[Any] = (),
         *,
@@ -48,8 +48,9 @@ class Table:
         results: Results = None,
         exit_code: int = 0,
     ):
-        self.sheet, self.records, self.exit_code, self._whole = sheet, tuple(records), exit_code, True
-        self.data: Any = sheet.rows if data is None else data
+        self.records, self.exit_code, self._whole = tuple(records), exit_code, True
+        if sheet:
+            self.sheet, self.data = sheet, sheet.rows if data is None else data
         self._picture, self._results = picture, results  # a function in `gpbench.report.figures`, and its arguments
 
     @property

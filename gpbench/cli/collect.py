@@ -23,7 +23,7 @@ _FOLDER = re.compile(r"^(  (?:results|mirror|store): ).*\n(?:   .*\n)*", re.MULT
 _TOLERANCE = 1e-6  # relative difference of the metrics of one run between machines that counts as rounding
 
 
-def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = False) -> Answer:
+def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = False, remove: bool = False) -> Answer:
     """Merge the records of results folders or Parquet files into one Parquet file, with a row for each run.  Of several
     records of a run the oldest is used.  Every --results also takes such a file, which has traces of at most 48 points,
     what pictures need of the first splits, what claims read of the others, and no predictions.
@@ -32,6 +32,7 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
         results (DIR): default: the results folder
         out (FILE): default: records.parquet
         newest: of several records of a run the newest, as of runs made again
+        remove: delete the folders of the runs that FILE has, with their predictions and trained states
 
     examples:
       gpbench collect results here/results there/results --out all.parquet
@@ -52,8 +53,23 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
     if differing:
         fault = "of these have several records whose metrics differ by more than rounding"
         lines.append(f"{len(differing)} {fault}: {listed(differing)}")
-    data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing}
+    removed = _remove(pairs, out) if remove else 0
+    if remove:
+        lines.append(f"{removed:>8,}  of their folders deleted")
+    data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing, "removed": removed}
     return Answer(data, "\n".join(lines))
+
+
+def _remove(pairs: Sequence[_Stored], out: Path) -> int:
+    """Deletes the folders whose records the file has as it is read back; their number."""
+    by_id = {record.id: record for record, _ in collection.read(out)[0]}
+    removed = 0
+    for record, store in pairs:
+        own = store.get(record.id, whole=False) if store.is_folder else None
+        if own and own == by_id.get(record.id):  # it is not another record by now, nor that of another folder
+            store.delete(record.id)
+            removed += 1
+    return removed
 
 
 def _portable(config: str) -> str:

@@ -5,7 +5,6 @@ other programs.  The values come from `record` alone.  A flipped bit is an error
 (`gpbench.records.parquet`)."""
 
 import contextlib
-import gc
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -19,7 +18,7 @@ from gpbench.outputs import output
 from gpbench.records import packages, parquet
 from gpbench.records.folder import CONFIG, TRACE, plain
 from gpbench.records.record import Record
-from gpbench.records.store import Store
+from gpbench.records.store import Store, without_gc
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +36,7 @@ _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 class Collection(Store):
     """The records in a file of `gpbench collect`, to read from: with thinned traces, no predictions and no states."""
 
+    is_folder = False
     _refusal = (
         "is a collection to read from; runs are written into results folders (run.results=DIR, or import --results"
         " DIR), and deleted there"
@@ -96,7 +96,7 @@ class Collection(Store):
         """Each record with the text of its config.yaml, by id."""
         rows, faults = read(self.runs)
         for record, _ in rows if self._marks else ():
-            vars(record)["shipped"] = True
+            record.mark_shipped()
         if faults:
             some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
             log.warning(f"skipped {len(faults)} records in {self.runs}: {some}")
@@ -154,9 +154,7 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
         require(is_text, fault, ConfigError)
     rows: dict[str, tuple[Record, str]] = {}
     faults: list[str] = []
-    was_enabled = gc.isenabled()
-    gc.disable()  # a hundred thousand records would set it off again and again, for nothing: a third of the time
-    try:
+    with without_gc():
         texts = zip(parquet.values(table.column(_RECORD)), parquet.values(table.column(_CONFIG)))
         for row, (text, config) in enumerate(texts):
             try:
@@ -165,9 +163,6 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
                 require(first is record, f"another row has the id {record.id}", ValueError)
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
-    finally:
-        if was_enabled:
-            gc.enable()
     return [*rows.values()], faults
 
 

@@ -16,13 +16,13 @@ _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Record]:
     """The records for which all conditions hold."""
-    matches = list(records)
-    known = {name for record in matches for name in record.names()}
+    matches = every = list(records)
     for condition in conditions:
         if not (match := _CONDITION.fullmatch(condition)):
             raise ConfigError(f"cannot read {condition!r}; write FIELD=VALUE, FIELD<NUMBER or FIELD>NUMBER")
         field, sign, text = match.groups()
-        require_known(field, known or {field}, f"no run has a field {field!r}")
+        if every and not any(field in record.names() for record in every):
+            require_known(field, {name for record in every for name in record.names()}, f"no run has a field {field!r}")
         holds = _equals(text) if sign == "=" else _compares(_COMPARE[sign], text, condition)
         matches = [record for record in matches if holds(record.value(field))]
     return matches

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args, get_origin
 
@@ -11,8 +11,14 @@ from gpbench.records.identity import SCHEMA
 _LARGEST = 1e150  # largest absolute value of a metric or an objective: squares of larger numbers are not finite
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Record:
+class _Stored:
+    __slots__ = ("_names", "_others")
+    _names: tuple[str, ...]  # names of the fields that JSON has, in its order
+    _others: Mapping[str, Any]  # fields that this gpbench does not know
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+class Record(_Stored):
     """The record of a finished run, as record.json has it: made by `from_json`, from what was stored, or by `create`,
     from a run's results.  Fields that it lacks, as those that a later gpbench added, have their default; fields that
     this gpbench does not know are kept.  Two records are equal when they have the same fields with the same values."""
@@ -85,9 +91,10 @@ class Record:
         is missing, a value has another type or range, or a newer gpbench wrote it."""
         if fault := _problem(value, id):
             raise ValueError(fault)
-        record = cls.__new__(cls)
-        # The instance's dictionary has what the JSON has, in its order; the class has the defaults of all else.
-        vars(record).update(value)
+        record, names, known = cls.__new__(cls), tuple(value), field_types()
+        for name, (store, default) in slots().items():
+            store(record, value.get(name, default))
+        record._keep(names, {} if known.keys() >= {*names} else {k: value[k] for k in names if k not in known})
         return record
 
     @classmethod
@@ -97,19 +104,25 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON has it: the fields that it was made with, in that order."""
-        return dict(vars(self))
+        others = self._others
+        return {name: others[name] if name in others else getattr(self, name) for name in self._names}
+
+    def mark_shipped(self) -> None:
+        """Marks a run that ships with gpbench."""
+        object.__setattr__(self, "shipped", True)
+        self._keep((*self._names, "shipped"), self._others)
 
     def value(self, name: str) -> Any:
         """The value of a field, or of a field's entry, as in `metrics.nll`; None where there is none."""
         field, _, key = name.partition(".")
-        value = vars(self).get(field)
+        value = getattr(self, field) if field in slots() else self._others.get(field)
         if not key:
             return value
         return value.get(key) if isinstance(value, Mapping) else None
 
     def names(self) -> Iterator[str]:
         """The names for which `value` has an entry."""
-        for name, value in vars(self).items():
+        for name, value in self.to_json().items():
             yield name
             if isinstance(value, Mapping):
                 yield from (f"{name}.{key}" for key in value)
@@ -135,7 +148,24 @@ class Record:
         return self.created or "", self.id
 
     def __eq__(self, other: object) -> bool:
-        return vars(self) == vars(other) if isinstance(other, Record) else NotImplemented
+        return self.to_json() == other.to_json() if isinstance(other, Record) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Record.from_json, (self.to_json(),)
+
+    def __post_init__(self) -> None:
+        self._keep(tuple(slots()), {})
+
+    def _keep(self, names: tuple[str, ...], others: Mapping[str, Any]) -> None:
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_others", others)
+
+
+@functools.cache
+def slots() -> Mapping[str, tuple[Callable[[Record, Any], None], Any]]:
+    """What stores each field, and its default: the slots of a record take a quarter of a dictionary's memory."""
+    defaults = {field.name: None if field.default is MISSING else field.default for field in fields(Record)}
+    return {name: (getattr(Record, name).__set__, default) for name, default in defaults.items()}
 
 
 def field_types() -> Mapping[str, tuple[type, ...]]:

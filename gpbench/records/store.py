@@ -5,6 +5,7 @@ half-written; many processes may write at once, and folders copied in from elsew
 
 import contextlib
 import errno
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest, require
 from gpbench.log import log
-from gpbench.records import arrays, packages, processes
+from gpbench.records import arrays, index, packages, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
 
@@ -27,6 +28,7 @@ class Store:
     """The records in one results folder.  Nothing is created before the first write.  Other kinds of stores have
     `_ids`, `_read` and `_content` of their own, by which the methods read."""
 
+    is_folder = True  # with a file for each record, of which there may be an index
     _refusal = ""  # reason for which nothing can be written or deleted here
     _mend = "`gpbench run` trains it again"
 
@@ -46,12 +48,12 @@ class Store:
     def all(self, *, whole: bool = False) -> list[Record]:
         """Every readable record, oldest first.  A damaged one is named once on stderr and left out."""
         records = []
-        for id in self._ids():
-            record, fault = self._read(id, whole=whole)
-            if record is not None:
-                records.append(record)
-            else:
-                self._say(id, f"skipped the record {self.runs / id}: {fault}")
+        with without_gc():
+            for id, record, fault in self._every(whole):
+                if record is not None:
+                    records.append(record)
+                else:
+                    self._say(id, f"skipped the record {self.runs / id}: {fault}")
         return sorted(records, key=lambda record: record.age)
 
     def ids(self) -> Sequence[str]:
@@ -97,9 +99,13 @@ class Store:
 
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
-        records = self.all()
+        ids = self.ids() if self.is_folder else []
+        ages = index.Index(self.runs, ids).ages() if len(ids) >= index.FEWEST else []
+        _, id = max(ages, default=("", ""))
+        record = self.get(id, whole=False) if id else None
+        records = [record] if record else self.all()[-1:]
         require(records, f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
-        return records[-1]
+        return records[0]
 
     def config(self, id: str) -> dict[str, Any]:
         """The resolved configuration of a run; empty if its folder has none that can be read, which is said."""
@@ -172,6 +178,13 @@ class Store:
                 shutil.rmtree(name, ignore_errors=True)
         return folder
 
+    def _every(self, whole: bool) -> Iterator[tuple[str, Record | None, str]]:
+        """The id of each run, its record, or None and what is wrong with it."""
+        ids = [*self._ids()]
+        if whole or not self.is_folder or len(ids) < index.FEWEST:
+            return ((id, *self._read(id, whole=whole)) for id in ids)
+        return index.Index(self.runs, ids).records()
+
     def _ids(self) -> Iterator[str]:
         try:
             with os.scandir(self.runs) as entries:
@@ -214,6 +227,18 @@ class Store:
             log.warning(line)
 
 
+@contextlib.contextmanager
+def without_gc() -> Iterator[None]:
+    """A hundred thousand records would set the garbage collection off again and again: a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def recorded(stores: Sequence[Store]) -> list[Record]:
     """Every record of these stores.  Raises AbsentError where there is none."""
     records = [record for store in stores for record in store.all()]
@@ -224,8 +249,11 @@ def recorded(stores: Sequence[Store]) -> list[Record]:
 
 def latest(records: Iterable[Record]) -> list[Record]:
     """The latest record of each id, oldest first: several folders may have the same run."""
-    by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
-    return sorted(by_id.values(), key=lambda record: record.age)
+    by_id: dict[str, Record] = {}
+    for record in sorted(records, key=lambda record: record.age):
+        by_id.pop(record.id, None)  # the latest record has its own place
+        by_id[record.id] = record
+    return [*by_id.values()]
 
 
 def storage_error(folder: Path, error: OSError) -> StorageError:

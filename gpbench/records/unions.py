@@ -28,6 +28,7 @@ _Answer = TypeVar("_Answer")
 class _StoreUnion(Store):
     """Several stores as one to read from: of a run in several the latest record counts."""
 
+    is_folder = False
     _refusal = "are several folders to read from; name one to write into or to delete from"
 
     def __init__(self, stores: Sequence[Store]) -> None:

@@ -26,8 +26,9 @@ from gpbench import paths
 from gpbench.errors import ConfigError, StorageError, require
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.job import Job, Outcome
-from gpbench.sweep.local import Child
+from gpbench.sweep.local import Child, Forks
 
+_POLL_S = 0.05  # seconds between two looks at the job of this task
 _ASK_S = 5.0  # seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one
 _SHARED = ("timeout_min", "gpus_per_node", "cpus_per_task", "mem_gb")
 _LARGEST_ARRAY = 1001  # Slurm's own MaxArraySize, for one that does not say what it has
@@ -100,22 +101,22 @@ class Cluster:
 def _run_children(pack: Sequence[tuple[list[str], RunPlan]]) -> str:
     """The outcomes in JSON of one `gpbench run --json WORDS` after another, with the signals passed on: the work of a
     submitted task.  After a signal no other job begins."""
-    outcomes, signalled = list[Mapping[str, Any]](), list[int]()
+    outcomes, signals, forks = list[Mapping[str, Any]](), list[int](), Forks()
+    for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
+        signal.signal(number, lambda number, _: signals.append(number))
     for words, plan in pack:
-        if signalled:
+        if signals:
             outcomes.append(dataclasses.asdict(Outcome([], "stopped", "not started")))
             continue
-        child = Child([], words, {}, plan=plan)
-
-        def stop(number: int, _: Any, child: Child = child) -> None:
-            signalled.append(number)
-            child.terminate()
-
-        for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
-            signal.signal(number, stop)
-        if signalled:  # between the two, to the handler of the child before
-            child.terminate()
+        # A server costs the import that it spares the others.
+        child, passed = Child([], words, {}, plan=plan, forks=forks if len(pack) > 1 else None), 0
+        while not child.ended():
+            if len(signals) > passed:
+                child.terminate()
+                passed = len(signals)
+            time.sleep(_POLL_S)
         outcomes.append(dataclasses.asdict(child.outcome()))
+    forks.close()
     return json.dumps(outcomes)
 
 

@@ -123,13 +123,13 @@ def test_settings_are_methods_of_their_own_and_planned_runs_have_the_name_of_the
     # A number of inducing points that is cut to the rows is another one on each data set.
     planned = {}
     for k, record in enumerate(made := runs({"a": 1.0, "b": 0.0})):
-        vars(record)["id"] = f"run{k}"
+        object.__setattr__(record, "id", f"run{k}")
         if record.method == "a":
-            vars(record)["setting"] = f"m={len(record.dataset)}"
+            object.__setattr__(record, "setting", f"m={len(record.dataset)}")
             planned[record.id] = "a_large"
     own = [run("a", name, 0, setting="m=9", level=2.0) for name in SETS]
     for k, record in enumerate(own):
-        vars(record)["id"] = f"own{k}"
+        object.__setattr__(record, "id", f"own{k}")
     assert board_of([*made, *own], REGRESSION, planned=planned).methods == ("a", "a_large", "b")
 
 

@@ -142,6 +142,19 @@ def test_a_collection_is_not_written_to_and_may_have_no_traces(tmp_path):
         store.write(VARIOUS[0], {}, {})
 
 
+def test_what_a_collection_has_is_removed_and_what_it_has_not_stays(folder, monkeypatch):
+    other = Store(folder / "other")
+    other.write(record("a" * 16, metrics={"nll": 0.1}, created="2026-03-01T00:00:00"), {}, {})
+    folders = map(str, (folder / "results", folder / "other", folder / "results"))
+    words = ["collect", *folders, "--out", str(folder / "all.parquet")]
+    with monkeypatch.context() as patch:  # of a disk that gives back other records
+        patch.setattr(collection, "read", lambda _: ([(replace(one, seed=7), "") for one in VARIOUS], []))
+        assert main([*words, "--remove"]) == 0 and len(Store(folder / "results").ids()) == len(VARIOUS)
+    assert main([*words, "--remove", "--json"]) == 0
+    assert not Store(folder / "results").ids() and other.ids() == ["a" * 16]
+    assert open_store(folder / "all.parquet").all() == VARIOUS
+
+
 def test_an_interrupted_collection_leaves_the_old_one(folder, monkeypatch):
     out = folder / "all.parquet"
     collection.write(out, [(VARIOUS[0], "")])
