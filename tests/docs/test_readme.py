@@ -48,7 +48,7 @@ def shown() -> list[tuple[Path, str, str]]:
 
 def test_the_documentation_stays_short_and_every_paper_has_a_row_of_all_its_claims():
     assert len(README.read_text().splitlines()) <= 149
-    for drawer, most in {"tutorial": 800, "how-to": 4_000, "reference": 6_190, "results": 5_710}.items():
+    for drawer, most in {"tutorial": 800, "how-to": 4_000, "reference": 6_230, "results": 5_710}.items():
         texts = [page.read_text() for page in PAGES if page.parent.name == drawer and page.name not in MADE]
         prose = (re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL) for text in texts)
         assert sum(len(re.findall(r"[^\W\d_]{2,}", text)) for text in prose) <= most, drawer
