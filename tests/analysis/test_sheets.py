@@ -237,6 +237,7 @@ def test_latex_prints_the_name():
     for name, tex in {
         "a\\b": r"a\textbackslash{}b",
         "a~b": r"a\textasciitilde{}b",
+        "a --b": r"a -{}-b",
         "a^b": r"a\textasciicircum{}b",
         "$a$": r"\$a\$",
         "#1": r"\#1",
