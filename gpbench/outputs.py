@@ -17,6 +17,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(beside, "wb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         beside.replace(path)
     finally:
         with contextlib.suppress(OSError):

@@ -44,13 +44,13 @@ def on_files(files: Files, config: Any) -> Files:
 
 def _notebook(path: Path) -> str:
     """A notebook as a page: its code, each cell with what it printed."""
-    parts = [f"[This page as a notebook]({path.name})\n"]
+    parts = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source, is_code = "".join(cell["source"]), cell["cell_type"] == "code"
         printed = "".join(line for output in cell.get("outputs", ()) for line in output["text"])
         parts += [f"```python\n{source}\n```\n" if is_code else f"{source}\n"]
         parts += [f"```text\n{printed.rstrip()}\n```\n"] if printed else []
-    return "\n".join(parts[1:] + parts[:1])
+    return "\n".join([*parts, f"[This page as a notebook]({path.name})\n"])
 
 
 _BOOSTS = {"docs/tutorial": 4.0, "docs/how-to": 4.0, "docs/reference": 2.0, "docs/results": 1.0}

@@ -133,6 +133,7 @@ def _cells(cell: str, rows: range) -> str:
     return "".join(f'<row r="{k}"><c r="{cell}{k}"><v>1</v></c></row>' for k in rows)
 
 
+_FORMULAS = "".join(f'<row r="{k}"><c r="{c}{k}"><f>1</f></c></row>' for c, k in (("XFD", 2), ("A", 20_000)))
 _ZEROS = pa.array(np.zeros(10**6))
 _ONE = '<table:table-cell office:value-type="float" office:value="1"/>'
 _TEXTS = pa.array([_TEXT] * 30)
@@ -149,6 +150,7 @@ TABLES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "wide.xlsx": (lambda: excel(_cells("XFD", range(2, 5000))), _MEMORY),
     "values.xlsx": (lambda: excel(f'<row r="2"><c r="A2">{"<v/>" * 3 * 10**6}</c></row>'), _MEMORY),
     "text.xlsx": (lambda: excel(sharedStrings=f"<sst {_NS}><si><t>\U0001f600{_TEXT * 60}</t></si></sst>"), _MEMORY),
+    "formulas.xlsx": (lambda: excel(_FORMULAS), _MEMORY),
     "part.xlsx": (lambda: excel(other="x" * 2**27), _MEMORY),
     "rows.ods": (lambda: ods(*[[_ONE] * 100] * 40000), _MEMORY),
     "dictionary.parquet": (lambda: parquet(3000, a=same(_TEXT, 3000), y=_ZEROS[:3000]), _MEMORY),

@@ -35,18 +35,18 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_707,
+    ("base",): 2_709,
     ("core",): 6_298,
     ("methods",): 6_852,
-    ("data",): 5_108,
-    ("config",): 1_383,
-    ("records", "experiments"): 3_093,
-    ("train",): 2_671,
-    ("sweep",): 1_290,
+    ("data",): 5_117,
+    ("config",): 1_385,
+    ("records", "experiments"): 3_094,
+    ("train",): 2_670,
+    ("sweep",): 1_291,
     ("analysis",): 4_502,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_939,
+    ("cli", "api"): 3_941,
     ("contract", "estimators", "imports", "papers"): 2_565,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

@@ -51,7 +51,7 @@ class Listing(Table):
 
     @functools.cached_property
     def sheet(self) -> Sheet:  # type: ignore[override]
-        rows = [dict(zip(self._values, values)) for values in zip(*self._values.values())]
+        rows = [dict(zip(self._values, values)) for values in zip(*self._values.values(), strict=True)]
         grids = [Grid("", (*self._columns,), (*zip(*self._columns.values()),), prose=True)] if rows else []
         return Sheet(title=printing.counted(len(rows), self._noun), grids=grids, rows=rows)
 

@@ -1,5 +1,6 @@
 """`gpbench collect`: merges the records of several results folders into one Parquet file."""
 
+import contextlib
 import re
 from collections.abc import Sequence
 from math import isclose
@@ -9,8 +10,8 @@ from gpbench import paths
 from gpbench.analysis.cells import cell_key
 from gpbench.claims import quantities
 from gpbench.cli.output import Answer
-from gpbench.errors import ConfigError, listed, require
-from gpbench.records import arrays, collection, packages
+from gpbench.errors import ClaimedError, ConfigError, listed, require
+from gpbench.records import arrays, collection, locks, packages
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.records.unions import union
@@ -32,7 +33,7 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
         results (DIR): default: the results folder
         out (FILE): default: records.parquet
         newest: of several records of a run the newest, as of runs made again
-        remove: delete the folders of the runs that FILE has, with their predictions and trained states
+        remove: delete the folders of the runs that FILE has, with their whole traces, predictions and trained states
 
     examples:
       gpbench collect results here/results there/results --out all.parquet
@@ -64,11 +65,12 @@ def _remove(pairs: Sequence[_Stored], out: Path) -> int:
     """Deletes the folders whose records the file has as it is read back; their number."""
     by_id = {record.id: record for record, _ in collection.read(out)[0]}
     removed = 0
-    for record, store in pairs:
-        own = store.get(record.id, whole=False) if store.is_folder else None
-        if own and own == by_id.get(record.id):  # it is not another record by now, nor that of another folder
-            store.delete(record.id)
-            removed += 1
+    for record, store in (pair for pair in pairs if pair[1].is_folder):
+        with contextlib.suppress(ClaimedError), locks.claim(store.runs.parent, [record.id]):
+            own = store.get(record.id, whole=False)
+            if own and own == by_id.get(record.id):  # it is not another record by now, nor that of another folder
+                store.delete(record.id)
+                removed += 1
     return removed
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
 from gpbench import plugins
-from gpbench.errors import ConfigError, as_word, require_known
+from gpbench.errors import ConfigError, as_word, require, require_known
 from gpbench.schema import Range, Words, is_whole, parse
 
 _is_count = parse("count").contains
@@ -95,7 +95,9 @@ def check_values(cfg: Mapping[str, Any]) -> None:
     for key, value in flat.items():
         require_known(key, _RANGES, f"no key {key}")
         _RANGES[key].check(key, value)
-    plugins.check_trackers(flat.get("run.log", []))
+    plugins.check_trackers(trackers := flat.get("run.log", []))
+    fault = "run.log: a tracker takes CPU time of its own: leave it out, or run.cpu_limit"
+    require(not trackers or flat.get("run.cpu_limit") is None, fault, ConfigError)
 
 
 _SCALERS = ["standardise", "unit_interval", "centre_all", "none"]

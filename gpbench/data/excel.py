@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -24,10 +25,11 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
             archives.require_memory(4 * sum(member.file_size for member in archive.infolist()), content)
     most = limits.memory(archives.size_of(content), archives.LARGEST)
     command = [sys.executable, "-P", "-m", "gpbench.data.workbook", str(most), sheet or ""]
-    modules = os.pathsep.join(path or "." for path in sys.path)  # with -P no others, which may lie beside the table
+    modules = os.pathsep.join(filter(None, sys.path))  # with -P no others, which may lie beside the table
     ended = subprocess.run(command, input=content, capture_output=True, env={**os.environ, "PYTHONPATH": modules})
-    if ended.returncode < 0 or b"MemoryError" in ended.stderr:
+    if ended.returncode == -signal.SIGABRT or b"MemoryError" in ended.stderr:
         archives.require_memory(most + 1, content)
+    require(ended.returncode >= 0, f"not a readable workbook: its reader ended by signal {-ended.returncode}")
     if ended.returncode:
         line = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise DataError(f"not a readable workbook: {line.rpartition(': ')[2][:200]}")
@@ -40,6 +42,9 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
     notes = {
         f"{hidden:,} rows of the sheet are hidden, as by a filter, and read like the others": hidden,
         f"merged cells ({listed(merged, 3)}): the first has the value, and the others are empty": merged,
+        "cells with an error are read as empty, and hidden rows and merged cells are not said: .xlsx has them": facts[
+            "unread"
+        ],
         f"the file has other sheets: `sheet` names one of {others}": others,
     }
     return of_rows(table, skip, is_sheet=True)._replace(notes=tuple(note for note, is_so in notes.items() if is_so))

@@ -33,18 +33,18 @@ class Entry(NamedTuple):
 
 def suite(value: str) -> list[str]:
     """The tasks of a suite, as in openml:task:59."""
-    with _asking(value):
-        ids = _described(f"study/{_number(value)}", "study")["tasks"]["task_id"]
+    with _answers(value):
+        ids = _description(f"study/{_number(value)}", "study")["tasks"]["task_id"]
         return [f"openml:task:{int(id)}" for id in (ids if isinstance(ids, list) else [ids])]
 
 
 def entry(value: str, target: Any) -> Entry:
     """What `openml:61` and `openml:task:59` name.  A task has a target of its own."""
     number = _number(value)
-    with _asking(value):
+    with _answers(value):
         if not value.startswith("openml:task:"):
             return _data(number, target)
-        task = _described(f"task/{number}", "task")
+        task = _description(f"task/{number}", "task")
         kind, inputs = str(task["task_type_id"]), {item["name"]: item for item in task["input"]}
         other = f"dataset={value}: a task of the type {task.get('task_type')}, and gpbench has classes and regression"
         require(kind in _TASKS, other, ConfigError)
@@ -83,7 +83,7 @@ def split_file(content: bytes, rows: int) -> bytes:
 
 
 def _data(number: str, target: Any) -> Entry:
-    about = _described(f"data/{number}", "data_set_description")
+    about = _description(f"data/{number}", "data_set_description")
     content = _file(url := str(about["url"]), str(about.get("md5_checksum") or "").lower())
     address, _, file = url.rpartition("/")
     source = {"kind": "official", "at": f"{address}/", "files": {file: sha256(content).hexdigest()}, "reader": "table"}
@@ -104,7 +104,7 @@ def _number(value: str) -> str:
 
 
 @contextlib.contextmanager
-def _asking(value: str) -> Iterator[None]:
+def _answers(value: str) -> Iterator[None]:
     """Names what is asked for where there is no answer, or another one than OpenML's."""
     import requests
 
@@ -119,12 +119,12 @@ def _asking(value: str) -> Iterator[None]:
         reason = f"OpenML does not answer ({type(error).__name__}): check the network"
     except DataError as error:
         reason = str(error)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         pass
     raise DataError(f"dataset={value}: {reason}")
 
 
-def _described(path: str, key: str) -> Any:
+def _description(path: str, key: str) -> Any:
     return json.loads(files.download(f"{_API}{path}", largest=2**22))[key]
 
 

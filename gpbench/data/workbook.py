@@ -18,6 +18,7 @@ import python_calamine
 
 from gpbench.data.lines import text_of, whole
 
+_CELL = 60  # bytes of memory of an empty cell in the table that is made of the lines
 _FORMULA = 200  # characters of a formula without a value that are kept
 
 
@@ -28,14 +29,17 @@ def main(most: str, sheet: str) -> None:
     file = io.BytesIO(sys.stdin.buffer.read())
     book = python_calamine.load_workbook(file)
     names = [s.name for s in book.sheets_metadata if s.typ == python_calamine.SheetTypeEnum.WorkSheet]
-    facts: dict[str, Any] = {"sheets": names, "hidden": 0, "merged": []}
+    facts: dict[str, Any] = {"sheets": names, "hidden": 0, "merged": [], "unread": True}
     table: list[list[Any]] = []
     if (name := sheet or names[0]) in names:
         table = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
         if zipfile.is_zipfile(file) and "xl/workbook.xml" in (archive := zipfile.ZipFile(file)).namelist():
+            facts["unread"] = False
             _add_unread(archive, name, facts, table)
-    print(json.dumps(facts))
     width = max(map(len, table), default=0)
+    if len(table) * width * _CELL > int(most):
+        raise MemoryError
+    print(json.dumps(facts))
     for row in table:
         print(json.dumps([*map(_text, row), *[""] * (width - len(row))]))
 

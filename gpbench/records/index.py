@@ -1,7 +1,8 @@
-"""The index of a results folder of many runs: what each record.json says, with the stamp of that file.  It spares
-opening and checking every record, and is never trusted over them: a record whose file has another stamp is read again,
-and an index that cannot be read is made again.  A line is a run: its id, its time, the stamp, the digest of a template
-and the numbers in base64.  A template, which many runs share, is a line of JSON: a record with zeros for its numbers.
+"""The index of a results folder of many runs: what each record.json says, with the stamp of that file. It spares
+opening and checking every record. A record whose file has another stamp is read again, and an index that cannot be read
+is made again. Who can write the index can change what lists and tables say, as by the records themselves. A line is a
+run: its id, its time, the stamp, the digest of a template and the numbers in base64. A template, which many runs share,
+is a line of JSON: a record with zeros for its numbers.
 """
 
 import contextlib
@@ -54,7 +55,7 @@ class Index:
                 self._stamps[id.encode()] = stamp(facts)
                 size += facts.st_size
         with contextlib.suppress(OSError, ValueError):
-            self._read(2 * size)  # no index has more than the records have
+            self._read(2 * size)  # a larger one, as after many deletions, is made again
         self._others = [id for id in ids if os.fsencode(id) not in self._lines]
 
     def ages(self) -> Iterator[tuple[str, str]]:
@@ -122,7 +123,7 @@ class Index:
 
 
 def stamp(facts: os.stat_result) -> bytes:
-    """What tells a file from others, and from what it was; no program can choose the last part."""
+    """What tells a file from others, and from what it was; programs cannot set the time at the end."""
     return b"%x.%x.%x.%x" % (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 

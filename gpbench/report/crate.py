@@ -38,7 +38,7 @@ _CONTEXT = [f"{_CRATE}/context", {"sha256": "http://schema.org/sha256"}]
 _KINDS = {
     ".md": ("The table with its notes", "text/markdown"),
     ".csv": ("The numbers of the table", "text/csv"),
-    ".tex": ("The table in LaTeX, for the packages booktabs and tabularray", "application/x-tex"),
+    ".tex": ("The table in LaTeX, for the package booktabs, and of texts tabularray", "application/x-tex"),
     ".png": ("The picture of the table", "image/png"),
     ".bib": ("BibTeX entries of methods, data sets, protocols and gpbench", "application/x-bibtex"),
     ".txt": ("Packages that were installed for runs whose records have this checksum, as pip reads them", "text/plain"),

@@ -101,22 +101,22 @@ class Cluster:
 def _run_children(pack: Sequence[tuple[list[str], RunPlan]]) -> str:
     """The outcomes in JSON of one `gpbench run --json WORDS` after another, with the signals passed on: the work of a
     submitted task.  After a signal no other job begins."""
-    outcomes, signals, forks = list[Mapping[str, Any]](), list[int](), Forks()
+    outcomes, signals = list[Mapping[str, Any]](), list[int]()
     for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
         signal.signal(number, lambda number, _: signals.append(number))
-    for words, plan in pack:
-        if signals:
-            outcomes.append(dataclasses.asdict(Outcome([], "stopped", "not started")))
-            continue
-        # A server costs the import that it spares the others.
-        child, passed = Child([], words, {}, plan=plan, forks=forks if len(pack) > 1 else None), 0
-        while not child.ended():
-            if len(signals) > passed:
-                child.terminate()
-                passed = len(signals)
-            time.sleep(_POLL_S)
-        outcomes.append(dataclasses.asdict(child.outcome()))
-    forks.close()
+    with contextlib.closing(Forks()) as forks:
+        for words, plan in pack:
+            if signals:
+                outcomes.append(dataclasses.asdict(Outcome([], "stopped", "not started")))
+                continue
+            # A server costs the import that it spares the others.
+            child, passed = Child([], words, {}, plan=plan, forks=forks if len(pack) > 1 else None), 0
+            while not child.ended():
+                if len(signals) > passed:
+                    child.terminate()
+                    passed = len(signals)
+                time.sleep(_POLL_S)
+            outcomes.append(dataclasses.asdict(child.outcome()))
     return json.dumps(outcomes)
 
 

@@ -109,6 +109,7 @@ def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[
         require(settings, f"{word.text}: name its launcher too, as in hydra/launcher=slurm", ConfigError)
         cfg = merge.changed(cfg, word)
     settings = merge.resolved(cfg)["hydra"]["launcher"]
-    fault = f"hydra.launcher.pack={settings.get('pack')}: name a whole number from 1, the jobs of a task"
-    require(is_whole(settings.get("pack", 1)) and settings.get("pack", 1) >= 1, fault, ConfigError)
+    pack = settings.get("pack", 1)
+    fault = f"hydra.launcher.pack={pack}: name a whole number from 1, the jobs of a task"
+    require(is_whole(pack) and pack >= 1, fault, ConfigError)
     return name, settings

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,6 @@ class Checkpoint:
                 # Zip's checksums cover what an array holds and not what it is called: the index has the names.
                 index = json.dumps({"facts": dict(facts), "names": sorted(arrays)})
                 np.savez(file, allow_pickle=False, index=index, **arrays)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
         except OSError as error:
             reason = failure(error, "name another folder with run.results=DIR", "make it writable")
             raise StorageError(f"cannot write the checkpoint {self.path}: {reason}; finished runs are kept") from error

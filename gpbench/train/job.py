@@ -86,6 +86,8 @@ class _Job:
             for run, record, arrays in trained:
                 if run in missing:
                     self._record(record, **arrays)
+            for _, record, _ in trained:  # after all are on the disk: a tracker may wait for a server
+                self.trackers.end(record)
             if context.devices.leads:
                 checkpoint.delete()
                 context.checkpoint(group, again=False).delete()  # recorded now, however that was left
@@ -113,7 +115,6 @@ class _Job:
                 self.store.write(record, plan.cfg, trace, **more, package_list=package_list, replace=replace)
         self.records[record.id] = record
         self.trained.append(record)
-        self.trackers.end(record)
 
     def _end_late(self, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""

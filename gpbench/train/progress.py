@@ -33,8 +33,8 @@ class Progress:
     def note(self, text: str) -> None:
         """A line stays on the screen."""
 
-    def end(self, status: str = "") -> None:
-        """The steps have ended, whether all were done or not; a tracker of a run is told what became of that."""
+    def end(self) -> None:
+        """The steps have ended, whether all were done or not."""
 
     def seconds_left(self, step: int) -> float | None:
         """The seconds left once `step` steps of this training are done; None where nothing is known."""
@@ -122,5 +122,5 @@ class _Bar(Progress):
     def note(self, text: str) -> None:
         self.bar.console.print(text, markup=False, highlight=False)
 
-    def end(self, status: str = "") -> None:
+    def end(self) -> None:
         self.bar.stop()

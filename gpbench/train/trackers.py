@@ -1,6 +1,6 @@
 """Experiment trackers that follow runs (`run.log`): ours, and those of entry points of `gpbench.loggers`.  Called with
-the id of a run, its label, its settings by dotted key and the results folder, each returns what is like a `Progress` of
-that run: `update` gets the points of its trace and then its results, `end` its status."""
+the id of a run, its label, its settings by dotted key and the results folder, each follows
+that run: `update(step, objective, metrics)` gets the points of its trace and then its results, `end` its status."""
 
 import fcntl
 import math
@@ -22,11 +22,11 @@ class Trackers:
     """The trackers of runs under way.  One that fails is left out from then on, which is said: training goes on."""
 
     def __init__(self, names: Any):
-        self._names = names if isinstance(names, list) else [names]
+        self._names = [*dict.fromkeys(names if isinstance(names, list) else [names])]
         self._open: dict[tuple[str, str], Any] = {}  # by id of a run, and name
 
     def begin(self, id: str, *facts: Any) -> None:
-        """A run starts or resumes."""
+        """Opens the trackers of a run that starts or resumes."""
         for name in [*self._names]:
             if tracker := self._answer(name, _make, name, id, *facts):
                 self._open[id, name] = tracker
@@ -39,7 +39,7 @@ class Trackers:
             self._answer(name, tracker.update, step, float(objective[k]), numbers)
 
     def end(self, record: Record) -> None:
-        """A run is recorded."""
+        """Gives the trackers of a run its record, and closes them."""
         for id, name in [key for key in self._open if key[0] == record.id]:
             tracker, seconds = self._open.pop((id, name)), sum(filter(None, record.seconds.values()))
             objective = math.nan if record.objective is None else record.objective
@@ -49,7 +49,7 @@ class Trackers:
             self._answer(name, tracker.end, record.status)
 
     def close(self) -> None:
-        """The runs that have not ended are stopped."""
+        """Closes the trackers of runs without a record, as stopped."""
         for (_, name), tracker in self._open.items():
             self._answer(name, tracker.end, "stopped")
 
@@ -58,7 +58,8 @@ class Trackers:
             return function(*arguments) if name in self._names else None
         except (Exception, SystemExit) as error:  # another package can raise anything
             self._names.remove(name)
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            reason = re.sub(r"//[^/@\s]*@", "//", reason)[:300]  # an address may have a password
             warn(f"run.log={name}: {reason}; training goes on without it")
 
 
@@ -78,7 +79,7 @@ def _mlflow(id: str, label: str, settings: Mapping[str, Any], results: Path) -> 
         os.environ.setdefault(f"MLFLOW_HTTP_REQUEST_{name}", value)
     import mlflow
 
-    with open(results / "mlflow.lock", "w") as lock:  # two jobs that make one database spoil it
+    with open("mlflow.lock", "w") as lock:  # two jobs that make one database here spoil it
         fcntl.flock(lock, fcntl.LOCK_EX)
         experiment = mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "gpbench")).experiment_id
     client, tag = mlflow.MlflowClient(), "gpbench.id"

@@ -186,7 +186,7 @@ def openml(folder, monkeypatch):
         answers = {"task/8": {"task": task}, "study/9": {"study": study}, "data/7": {"data_set_description": about}}
         if path.endswith("splits.arff"):
             return about["splits"]
-        return json.dumps(answers.get(path.partition("json/")[2], {}))
+        return about.get("raw") or json.dumps(answers.get(path.partition("json/")[2], {}))
 
     def answer(handler):
         is_file = handler.path.endswith("toy.arff")
@@ -239,6 +239,7 @@ def test_a_task_of_openml_has_all_rows_and_its_own_splits_and_a_suite_is_its_tas
     "change, message",
     [
         ({"type": "5"}, "openml:task:8: a task of the type Clustering"),
+        ({"raw": "[" * 10**5}, "the answer of OpenML is no description of it"),
         ({"splits": "none"}, "its file of splits is none of OpenML's"),
         ({"splits": ("TRAIN,29,0,0", "TRAIN,30,0,0")}, "its splits are not of the 30 rows of its table"),
         ({"splits": ("TRAIN,29,0,0", "TRAIN,0,0,0")}, "a row trains and tests in one of its splits"),

@@ -148,7 +148,9 @@ XLS = Path(__file__).with_name("small.xls").read_bytes()  # of Excel 97, by xlwt
 def test_other_workbooks_are_read_as_those_of_excel(content, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("json.py").write_text("1 / 0")  # is not what reads them
+    monkeypatch.syspath_prepend("")  # as in a notebook
     raw = tables.table([content], {"target": "y"})
+    assert ["not said" in note.text for note in raw.notes] == [True]
     assert raw.X.tolist() == [[1.5], [3]] and raw.target.astype(float).tolist() == [2, 4]
     assert raw.account == "2 rows of 3 lines (1 of names)"
     with pytest.raises(DataError, match="no sheet 't'; the file has s"):

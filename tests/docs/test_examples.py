@@ -178,7 +178,8 @@ def test_the_notebooks_print_the_words_that_they_show(path, tmp_path):
     (here := tmp_path / "examples").mkdir()
     for name in ("docs", "results"):
         (tmp_path / name).symlink_to(ROOT / name)
-    code = "\nprint('<end of a cell>')\n".join("".join(cell["source"]) for cell in cells)
+    code_of = ["".join(cell["source"]) for cell in cells]
+    code = "\nprint('<end of a cell>')\n".join(code_of)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GPBENCH_")}
     environment |= {"PYTHONPATH": str(ROOT), "GPBENCH_STORE": str(tmp_path / "store")}
     words = [sys.executable, "-c", code]
@@ -186,7 +187,13 @@ def test_the_notebooks_print_the_words_that_they_show(path, tmp_path):
     assert done.returncode == 0, done.stderr
     shown = ["".join(line for output in cell["outputs"] for line in output["text"]) for cell in cells]
     of = lambda text: re.findall(r"[a-z]{2,}", text.partition("what was run")[0], re.IGNORECASE)
-    assert [*map(of, done.stdout.split("<end of a cell>"))] == [*map(of, shown)]
+    printed = done.stdout.split("<end of a cell>")
+    assert [*map(of, printed)] == [*map(of, shown)]
+    if path.stem in ("paper_table", "records_in_pandas"):  # of shipped records, with the same numbers
+        same = [old.split() == new.split() for old, new in zip(shown, printed)]
+        assert [
+            k for k in range(len(cells)) if not same[k] and "_run" not in code_of[k] and ".run(" not in code_of[k]
+        ] == []
 
 
 FAMILIES = [

@@ -13,7 +13,6 @@ from gpbench import plugins
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError, Stopped
 from gpbench.records.store import Store
-from gpbench.train.progress import Progress
 from gpbench.train.trackers import Trackers
 
 POINT = importlib.metadata.EntryPoint("mine", "mine:Tracker", "gpbench.loggers")
@@ -24,20 +23,22 @@ def said(monkeypatch):
     """What an installed tracker heard, which fails at what `said.fault` names."""
     heard = SimpleNamespace(events=[], fault="")
 
-    class Tracker(Progress):
+    class Tracker:
         def __init__(self, *run):
-            self.id = run[0]
+            self.id, heard.results = run[0], run[-1]
             self.hear("begin", run)
 
         def hear(self, *event):
             heard.events.append((self.id, *event))
             if event[0] == heard.fault:
-                raise SystemExit("no server\nthere")
+                raise SystemExit("no server\nat http://me:secret@there")
 
         def update(self, *point):
             self.hear("update", *point)
 
-        def end(self, status=""):
+        def end(self, status):
+            kept = len(Store(heard.results).ids()) if status == "done" else 2
+            assert kept == 2, "a tracker may wait, and every run of the group is on the disk before"
             self.hear("end", status)
 
     monkeypatch.setattr(plugins, "points", lambda group: [POINT] * (group == POINT.group))
@@ -70,8 +71,9 @@ def test_each_run_of_a_group_is_followed_to_its_record_through_a_stop(tmp_path, 
 def test_a_tracker_that_fails_is_named_once_and_loses_nothing(tmp_path, said, fault, capsys):
     said.fault, words = fault, [*WALK, "split=[0,1]"]
     followed = job(tmp_path / "followed", *words, "run.log=[mine]")
+    assert Store(tmp_path / "followed").config(followed[0].id)["run"]["log"] == ["mine"]
     assert numbers(followed) == numbers(job(tmp_path / "alone", *words))
-    line = "gpbench: warning: run.log=mine: SystemExit: no server there; training goes on without it\n"
+    line = "gpbench: warning: run.log=mine: SystemExit: no server at http://there; training goes on without it\n"
     assert capsys.readouterr().err == line and [event[1] for event in said.events].count(fault) == 1
 
 
@@ -81,10 +83,11 @@ def test_names_are_checked_before_anything_trains(monkeypatch, said):
     for word, line in {
         "[mine,mlfow]": "run.log=mlfow: no such tracker; did you mean mlflow",
         "wandb": r"run.log=wandb: wandb is not installed: .* '.\[trackers\]'",
+        "mine run.cpu_limit=60": "leave it out, or run.cpu_limit",
         "3": "run.log=3: no such tracker; known are mine, mlflow, tensorboard, wandb",
     }.items():
         with pytest.raises(ConfigError, match=line):
-            compose([f"run.log={word}"])
+            compose(f"run.log={word}".split())
 
 
 FINAL = {"nll": 0.5, "objective": -2.0, "seconds": 1.5, "steps": 20.0}

@@ -131,5 +131,5 @@ _TEX = str.maketrans(
 
 
 def _tex(text: str) -> str:
-    """The text without commands and dashes of its own; one that begins with [ or * would be an option of the line's end before it."""
+    """The text without commands and dashes; one that begins with [ or * would be an option of the end of a line."""
     return ("{}" if text.startswith(("[", "*")) else "") + printable(text).translate(_TEX).replace("--", "-{}-")
