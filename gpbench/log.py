@@ -19,7 +19,7 @@ class _Stderr(logging.Handler):
 
 def set_level(level: str | None = None) -> None:
     """Drops what is below a level; by default that of the environment, or info.  Raises ConfigError: it names none."""
-    name = level or os.environ.get("GPBENCH_LOG") or "info"
+    name = (level or os.environ.get("GPBENCH_LOG") or "info").lower()
     require_known(name, ("debug", "info", "warning", "error"), f"GPBENCH_LOG={name}: no such level")
     log.setLevel(name.upper())
 

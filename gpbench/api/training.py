@@ -58,10 +58,9 @@ def run(
     """
     from gpbench.train import session
 
-    for group in ("dataset", "method", "protocol"):
+    _require_names(keys)
+    for group in _GROUPS:
         value = keys.get(group)
-        fault = f"{group} is a DataFrame: give the path of a table, or use gpbench.Regressor or Classifier"
-        require(not hasattr(value, "columns"), fault, ConfigError)
         is_one = isinstance(value, str | Mapping) or not isinstance(value, Iterable)
         require(is_one, f"{group} has several values, which is a sweep: call gpbench.multirun", ConfigError)
     texts, config_dirs = with_cards(words(with_results(keys, overrides, results), overrides), folders(config_dir))
@@ -81,6 +80,16 @@ def run(
         error.runs = runs
         raise error
     return runs
+
+
+_GROUPS = ("dataset", "method", "protocol")
+
+
+def _require_names(keys: Mapping[str, Any]) -> None:
+    """Raises ConfigError where a table stands in the place of its path."""
+    for group in _GROUPS:
+        fault = f"{group} is a DataFrame: give the path of a table, or use gpbench.Regressor or Classifier"
+        require(not hasattr(keys.get(group), "columns"), fault, ConfigError)
 
 
 def require_one_job(cfg: Config) -> None:
@@ -122,6 +131,7 @@ def multirun(
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
 
+    _require_names(keys)
     config_dirs, texts = folders(config_dir), list(overrides)
     choices = {key: _words_of_choices(key, value) for key, value in with_results(keys, texts, results).items()}
     data, dirs = with_cards([*choices.get("dataset", ()), *choices.get("target", ())], config_dirs)

@@ -45,6 +45,10 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
     pairs = [pair for others in contents for pair in others]
     require(pairs, "no runs there yet; train with `gpbench run`", ConfigError)
     merged, differing = _merge(pairs, newest=newest)
+    before = {id for id, _ in collection.read_times(out)} if remove and out.is_file() else set()
+    lost = len(before - {record.id for record, _ in merged})
+    fault = f"--remove: {out} has {lost} other runs, which no folder may have any more: name it among the folders too"
+    require(not lost, fault, ConfigError)
     rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
     lists = packages.texts((record for record, _ in merged), union([*stores]).packages)
     collection.write(out, rows, _traces(merged), lists)
@@ -56,7 +60,7 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
         lines.append(f"{len(differing)} {fault}: {listed(differing)}")
     removed = _remove(pairs, out) if remove else 0
     if remove:
-        lines.append(f"{removed:>8,}  of their folders deleted")
+        lines.append(f"{removed:>8,}  of their {sum(store.is_folder for _, store in pairs)} folders deleted")
     data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing, "removed": removed}
     return Answer(data, "\n".join(lines))
 

@@ -46,6 +46,8 @@ class Composer:
         check_values(cfg)
         run = cfg["run"]
         run["results"] = run["results"] or str(paths.results_dir())
+        fault = f"run.results={run['results']}: a folder of this ending would be read as a file: name another one"
+        require(not run["results"].endswith(".parquet"), fault, ConfigError)
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group, file in files.items():
             if not isinstance(cfg.get(group), dict):

@@ -59,6 +59,8 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
             line = content.count(b"\n", 0, max(0, stream.tell() - 1)) + 1
             raise ValueError(f"line {line}: {error}; indices count from 1") from None
         rows, largest = X.shape
+        if not rows:
+            raise ValueError("the table has no rows")
         if largest > (inputs or largest):
             mend = f"write `inputs: {largest}`, or leave `inputs` out"
             raise ValueError(f"index {largest} is beyond the {inputs} inputs of the card: {mend}")

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,10 +26,10 @@ class Trackers:
         self._names = [*dict.fromkeys(names if isinstance(names, list) else [names])]
         self._open: dict[tuple[str, str], Any] = {}  # by id of a run, and name
 
-    def begin(self, id: str, *facts: Any) -> None:
+    def begin(self, id: str, label: str, settings: Mapping[str, Any], results: Path) -> None:
         """Opens the trackers of a run that starts or resumes."""
         for name in [*self._names]:
-            if tracker := self._answer(name, _make, name, id, *facts):
+            if tracker := self._answer(name, _make, name, id, label, dict(settings), results):
                 self._open[id, name] = tracker
 
     def update(self, ids: Sequence[str], step: int, objective: Any, metrics: Mapping[str, Any]) -> None:
@@ -36,7 +37,7 @@ class Trackers:
         for (id, name), tracker in self._open.items():
             k = ids.index(id)
             numbers = {key: float(values[k]) for key, values in metrics.items()}
-            self._answer(name, tracker.update, step, float(objective[k]), numbers)
+            self._answer(name, methodcaller("update", step, float(objective[k]), numbers), tracker)
 
     def end(self, record: Record) -> None:
         """Gives the trackers of a run its record, and closes them."""
@@ -45,13 +46,13 @@ class Trackers:
             objective = math.nan if record.objective is None else record.objective
             numbers = {**record.metrics, "seconds": seconds, "steps": record.steps}
             results = {key: value for key, value in numbers.items() if value is not None}
-            self._answer(name, tracker.update, record.steps or 0, objective, results)
-            self._answer(name, tracker.end, record.status)
+            self._answer(name, methodcaller("update", record.steps or 0, objective, results), tracker)
+            self._answer(name, methodcaller("end", record.status), tracker)
 
     def close(self) -> None:
         """Closes the trackers of runs without a record, as stopped."""
         for (_, name), tracker in self._open.items():
-            self._answer(name, tracker.end, "stopped")
+            self._answer(name, methodcaller("end", "stopped"), tracker)
 
     def _answer(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:

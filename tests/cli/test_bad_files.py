@@ -95,6 +95,7 @@ def test_a_card_with_one_split_says_so_and_a_results_folder_that_cannot_be_is_na
         code, err = call(*RUN, f"run.results={place}")
         assert code == 5 and f"cannot use the results folder {place}" in err and "another process" not in err
     assert (tmp_path / "a_file").read_text() == "mine"
+    assert "read as a file: name another one" in call(*RUN, f"run.results={tmp_path}/all.parquet")[1]
 
 
 # ----- modules

@@ -73,11 +73,13 @@ def test_a_table_whose_name_is_no_word_or_a_number_has_a_card_of_another_name(fo
         (["dataset=rows.npy", "target=y"], "dataset=rows.npy: a first look reads text, .*: save it so, or write"),
         (["dataset=rows.svm", "target=y"], "target=y: lines of libsvm begin with the target: leave target out"),
         (["dataset=void.csv", "target=y"], "void.csv: .*no complete rows: column 'y' is empty"),
+        (["dataset=empty.svm"], "not libsvm text: the table has no rows"),
         (["dataset=openml:61", "data.offline=true"], "data.offline=true, and .*openml_61.yaml is not there"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, message):
     (folder / "rows.svm").write_text("1 1:2\n2 1:3\n")
+    (folder / "empty.svm").touch()
     (folder / "void.csv").write_text("x,y\n1,\n2,\n")
     np.save(folder / "rows.npy", np.eye(3))
     with pytest.raises((ConfigError, DataError), match=message):

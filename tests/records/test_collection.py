@@ -142,7 +142,7 @@ def test_a_collection_is_not_written_to_and_may_have_no_traces(tmp_path):
         store.write(VARIOUS[0], {}, {})
 
 
-def test_what_a_collection_has_is_removed_and_what_it_has_not_stays(folder, monkeypatch):
+def test_what_a_collection_has_is_removed_and_what_it_has_not_stays(folder, monkeypatch, capsys):
     other = Store(folder / "other")
     other.write(record("a" * 16, metrics={"nll": 0.1}, created="2026-03-01T00:00:00"), {}, {})
     folders = map(str, (folder / "results", folder / "other", folder / "results"))
@@ -153,6 +153,9 @@ def test_what_a_collection_has_is_removed_and_what_it_has_not_stays(folder, monk
     assert main([*words, "--remove", "--json"]) == 0
     assert not Store(folder / "results").ids() and other.ids() == ["a" * 16]
     assert open_store(folder / "all.parquet").all() == VARIOUS
+    words = ["collect", str(folder / "other"), "--out", str(folder / "all.parquet"), "--remove"]
+    assert main(words) == 2 and "all.parquet has 3 other runs" in capsys.readouterr().err
+    assert open_store(folder / "all.parquet").all() == VARIOUS and other.ids()
 
 
 def test_an_interrupted_collection_leaves_the_old_one(folder, monkeypatch):

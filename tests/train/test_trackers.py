@@ -67,6 +67,13 @@ def test_each_run_of_a_group_is_followed_to_its_record_through_a_stop(tmp_path, 
         assert said.events.count((record.id, "end", "done")) == 1
 
 
+def test_a_tracker_without_functions_is_one_that_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(plugins, "points", lambda group: [POINT])
+    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda point: lambda *run: object())
+    assert job(tmp_path, *WALK, "split=0", "run.log=mine")[0].status == "done"
+    assert "run.log=mine: AttributeError: 'object' object has no attribute 'update'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("fault", ["begin", "update", "end"])
 def test_a_tracker_that_fails_is_named_once_and_loses_nothing(tmp_path, said, fault, capsys):
     said.fault, words = fault, [*WALK, "split=[0,1]"]
