@@ -24,9 +24,7 @@ def run(words: Sequence[str], folder: Path, environment: Mapping[str, str], time
     return code, out, err
 
 
-def measured(
-    words: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
-) -> tuple[int, str, str, int]:
+def measured(words: Sequence[str], folder: Path, environment: Mapping, timeout: float) -> tuple[int, str, str, int]:
     """The same, and the largest memory that the process had, in kB; that of the imports is in it."""
     server = _server(environment["PYTHONPATH"])
     with tempfile.TemporaryDirectory() as scratch:

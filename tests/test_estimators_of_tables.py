@@ -162,9 +162,7 @@ def test_the_covariance_of_an_exact_gp_and_of_a_linear_model_is_its_closed_form(
     model = fitted("gpr", steps=10)
     parameters = model.state_.parameters
     rows, new = ((points - RAW.mean(axis=0)) / RAW.std(axis=0) for points in (RAW, NEW))
-    K, cross, prior = (
-        squared_exponential(parameters.kernel, *pair) for pair in ((rows, rows), (rows, new), (new, new))
-    )
+    K, cross, prior = (squared_exponential(parameters.kernel, *two) for two in ((rows, rows), (rows, new), (new, new)))
     noise = np.asarray(parameters.likelihood.noise)
     expected = prior - cross.T @ np.linalg.solve(K + noise * np.eye(len(RAW)), cross) + noise * np.eye(len(NEW))
     _, covariance = model.predict(NEW, return_cov=True)

@@ -79,9 +79,7 @@ def imported_rooms(path: Path) -> set[str]:
 
 
 def test_no_files_import_each_other_in_a_circle_not_even_for_types():
-    files = {
-        ".".join(("gpbench", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in PACKAGE.rglob("*.py")
-    }
+    files = {".".join(("gpbench", *p.relative_to(PACKAGE).with_suffix("").parts)): p for p in PACKAGE.rglob("*.py")}
     files = {name.removesuffix(".__init__"): path for name, path in files.items()}
     arrows = {name: imported_files(path, files.keys()) - {name} for name, path in files.items()}
     list(TopologicalSorter(arrows).static_order())  # raises CycleError, which names the circle

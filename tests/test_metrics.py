@@ -182,18 +182,12 @@ def test_the_error_of_every_metric_is_that_of_rows_left_out_one_at_a_time(task):
     left = [score(task, selected(scored, np.arange(n) != row)) for row in range(n)]
     for name, error in errors.items():
         replicates = np.array([value[name] for value in left])
-        jackknife = np.sqrt((n - 1) / n * np.sum((replicates - replicates.mean()) ** 2))
+        expected = np.sqrt((n - 1) / n * np.sum((replicates - replicates.mean()) ** 2))
         # nmse divides by a variance with n, which falls by a row's own distance too: a term of the next order
-        assert error == pytest.approx(jackknife, rel={"rmse": 0.05, "rmse_std": 0.05, "nmse": 0.1}.get(name, 1e-9)), (
-            name
-        )
+        assert error == pytest.approx(expected, rel={"rmse": 0.05, "rmse_std": 0.05, "nmse": 0.1}.get(name, 1e-9)), name
 
 
 def test_an_error_of_no_rows_to_compare_is_absent():
     names = score("regression", scored := rows_of("regression"))
     assert row_stderrs(names, rows_of("regression", n=1)) == {}
-    assert set(names) - set(row_stderrs(names, replace(scored, mean=scored.y))) == {
-        "rmse",
-        "rmse_std",
-        "coverage_error",
-    }
+    assert {*names} - {*row_stderrs(names, replace(scored, mean=scored.y))} == {"rmse", "rmse_std", "coverage_error"}

@@ -17,11 +17,9 @@ ROOT = Path(__file__).parents[1]
 def collected(files: list[str], seed: int, root: Path) -> list[str]:
     """The tests that a new process collects from files which it imports in this order, with this seed of hashes."""
     words = ["-o", "addopts=-q", "--collect-only", "-p", "no:xdist", "-p", "no:cacheprovider", *files]
-    environment = os.environ | {"PYTHONHASHSEED": str(seed), "PYTEST_ADDOPTS": ""}
-    environment.pop("PYTEST_XDIST_WORKER", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words], cwd=root, env=environment, capture_output=True, text=True
-    )
+    own = os.environ | {"PYTHONHASHSEED": str(seed), "PYTEST_ADDOPTS": ""}
+    own.pop("PYTEST_XDIST_WORKER", None)
+    done = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=own, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return [line for line in done.stdout.splitlines() if "::" in line]
 
@@ -45,15 +43,11 @@ def test_tests_in_the_order_of_a_set_are_noticed(tmp_path):
 KERNEL = SquaredExponential(jnp.asarray(0.0), jnp.zeros(2))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: KERNEL.cross(jnp.ones((4, 2)), jnp.ones(2)),
-        lambda: SquaredExponential("0", jnp.zeros(2)),
-        lambda: cards.read(3),
-    ],
-    ids=["a shape", "a field", "a type"],
-)
-def test_a_wrong_argument_is_noticed(call):
+WRONG = {"a shape": lambda: KERNEL.cross(jnp.ones((4, 2)), jnp.ones(2)), "a type": lambda: cards.read(3)}
+WRONG["a field"] = lambda: SquaredExponential("0", jnp.zeros(2))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_argument_is_noticed(name):
     with pytest.raises(TypeError, match=r"[Tt]ype"):
-        call()
+        WRONG[name]()

@@ -126,9 +126,7 @@ def test_a_function_that_cannot_be_called_is_refused_before_training(folder, key
 
 def test_entry_points_name_metrics_and_broken_ones_are_left_out(monkeypatch, capsys):
     metric = Metric("mine", "mm", "lower", ("regression",), lambda s: np.abs(s.y - s.mean))
-    points = [
-        importlib.metadata.EntryPoint(name, f"{name}:VALUE", own_metrics.GROUP) for name in ("mine", "broken", "rmse")
-    ]
+    points = [importlib.metadata.EntryPoint(n, f"{n}:VALUE", own_metrics.GROUP) for n in ("mine", "broken", "rmse")]
     load = lambda point: metric if point.name != "broken" else 1 / 0
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", load)
     monkeypatch.setattr(own_metrics.plugins, "points", lambda group: points if group == own_metrics.GROUP else [])

@@ -74,13 +74,10 @@ def test_the_other_program_of_our_name_is_noticed_where_its_files_are_among_ours
     assert PROJECT["name"] == "scalable-gp-bench" and other_program(tmp_path) == ""
     (tmp_path / "scalable_gp_bench-0.1.0.dist-info").mkdir()
     assert other_program(tmp_path) == ""
-    for name, summary in (
-        ("gpbench-0.1.0", "Scalable Gaussian-process methods"),
-        ("gpbench-1.2.2", "genomic prediction"),
-    ):
+    for name, line in (("gpbench-0.1.0", "Scalable Gaussian-process methods"), ("gpbench-1.2.2", "genomic prediction")):
         assert other_program(tmp_path) == ""  # ours under its old name, too
         (tmp_path / f"{name}.dist-info").mkdir()
-        (tmp_path / f"{name}.dist-info" / "METADATA").write_text(f"Summary: {summary}\n")
+        (tmp_path / f"{name}.dist-info" / "METADATA").write_text(f"Summary: {line}\n")
     assert other_program(tmp_path).startswith("gpbench-1.2.2, another program")
 
 

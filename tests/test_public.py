@@ -25,12 +25,7 @@ def modules() -> list[str]:
 
 
 def public() -> list[tuple[str, str]]:
-    return [
-        (module, name)
-        for module in modules()
-        for name in importlib.import_module(module).__all__
-        if not name.startswith("_")
-    ]
+    return [(path, name) for path in modules() for name in importlib.import_module(path).__all__ if name[0] != "_"]
 
 
 def undocumented(function: object) -> list[str]:
@@ -46,9 +41,7 @@ def test_packages_that_users_import_have_few_public_names_and_no_module_hides_on
         package = importlib.import_module(module)
         functions = {name for name in package.__all__ if not inspect.ismodule(getattr(package, name))}
         assert not functions & {path.stem for path in PACKAGE.parent.joinpath(*module.split(".")).iterdir()}, module
-    names = {
-        (value.__module__, value.__qualname__) for value in map(_value, public()) if hasattr(value, "__qualname__")
-    }
+    names = {(one.__module__, one.__qualname__) for one in map(_value, public()) if hasattr(one, "__qualname__")}
     assert 50 < len(names) < 300
 
 

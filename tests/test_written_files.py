@@ -15,13 +15,9 @@ from gpbench.cli import main
 from gpbench.errors import StorageError
 
 COMPARE = ["compare", "sep", "svi", "--results", "records"]
-WRITERS = {
-    "table.md": ["table", "--results", "records"],
-    "crate.zip": ["table", "--results", "records"],
-    "picture.svg": COMPARE,
-    "records.parquet": ["collect", "records"],
-    "rows.npz": ["data", "rows", "sinc", "--split", "0"],
-}
+TO_TABLE = ["table", "--results", "records"]
+WRITERS = {"table.md": TO_TABLE, "crate.zip": TO_TABLE, "picture.svg": COMPARE}
+WRITERS |= {"records.parquet": ["collect", "records"], "rows.npz": ["data", "rows", "sinc", "--split", "0"]}
 """Words of a verb for each kind of file."""
 
 
@@ -87,14 +83,9 @@ def test_a_card_that_finds_no_room_is_not_there(tmp_path, monkeypatch, capsys):
     assert main(words) == 0
 
 
-TABLE = pa.table(
-    {
-        "text": [None, "x", "a longer text"] * 1000,
-        "real": np.random.default_rng(0).normal(size=3000),
-        "flag": [True, False, None] * 1000,
-        "list": [[1, 2], [], None] * 1000,
-    }
-)
+COLUMNS = {"text": [None, "x", "a longer text"], "flag": [True, False, None], "list": [[1, 2], [], None]}
+TABLE = pa.table({name: cells * 1000 for name, cells in COLUMNS.items()})
+TABLE = TABLE.append_column("real", pa.array(np.random.default_rng(0).normal(size=3000)))
 
 
 @pytest.mark.parametrize(

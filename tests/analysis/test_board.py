@@ -71,18 +71,15 @@ def test_two_numbers_against_a_reference_have_closed_forms_and_hold():
     assert found.value == 3.0 / 5.0 and found[1:] == pytest.approx(stats.beta.interval(0.95, 3.0, 2.0))
     more = [*gained, 1.0, -1.0]  # with one gain and one loss of the most that counts
     ends = stats.t.interval(0.95, 5, loc=np.mean(more), scale=stats.sem(more))
-    assert mean_gain(gained) == pytest.approx((0.05, max(ends[0], -1.0), min(ends[1], 1.0))) and mean_gain(gained[:1])[
-        1:
-    ] == (-inf, inf)
+    assert mean_gain(gained) == pytest.approx((0.05, max(ends[0], -1.0), min(ends[1], 1.0)))
+    assert mean_gain(gained[:1])[1:] == (-inf, inf)
     random = np.random.default_rng(5)
     held = []
     for _ in range(400):
         draws = random.normal(0.1, 0.3, 33)
-        chance, gain = chance_to_win((draws > 0).astype(float)), mean_gain(draws)
+        odds, gain = chance_to_win((draws > 0).astype(float)), mean_gain(draws)
         rare = mean_gain(np.where(random.random(26) < 0.05, -1.0, 0.02))
-        held.append(
-            (chance.low <= stats.norm.cdf(1 / 3) <= chance.high, gain.low <= 0.1 <= gain.high, rare.low <= -0.031)
-        )
+        held.append((odds.low <= stats.norm.cdf(1 / 3) <= odds.high, gain.low <= 0.1 <= gain.high, rare.low <= -0.031))
     assert np.all(np.mean(held, axis=0) > 0.92)
 
 

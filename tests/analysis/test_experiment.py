@@ -98,9 +98,7 @@ def test_an_answer_counts_the_rows_of_its_table_and_is_silent_where_some_are_mis
     text += " {mean of row=pima column=svi metric=nll}; {column of mark=best}; {mark= of mark=|tied metric=nll}"
     said = replace(EXPERIMENT, answer=text)
     of = lambda records: table(said, "quick", with_records(CELLS, records)).answer
-    cells = [
-        e for b in table_blocks(said, with_records(CELLS, RECORDS)) for row in b.rows.values() for e in row.values()
-    ]
+    cells = [e for b in table_blocks(said, with_records(CELLS, RECORDS)) for r in b.rows.values() for e in r.values()]
     n = sum(entry.delta_se is not None and not exclusion(entry) for entry in cells)
     worse = sum(outcome(entry) == "worse" for entry in cells)
     assert 0 < worse < 2 and of(RECORDS) == f"all 4; {n}; {worse} of 2; 0.6875; sep; 2 of 4"

@@ -58,10 +58,8 @@ def test_a_division_has_the_sets_of_its_suite_and_the_quick_part_the_small_ones_
     assert whole.keys() <= suite.keys() and [*quick] == [name for name in whole if suite[name] < 5000]
     assert len(whole) >= {"regression": 30, "classification": 20}[division.name]
     assert len({*map(family_of, quick)}) >= FEWEST and {*whole.values()} == {0}
-    shared = {"protocol": "clean", "split": "0", "run.device": "cpu", "run.cpu_limit": f"{LIMIT:g}"}
-    assert all(
-        job.keys() == {"dataset", "method", *shared} and shared.items() <= job.items() for job in division.jobs()
-    )
+    fixed = {"protocol": "clean", "split": "0", "run.device": "cpu", "run.cpu_limit": f"{LIMIT:g}"}
+    assert all(job.keys() == {"dataset", "method", *fixed} and fixed.items() <= job.items() for job in division.jobs())
 
 
 def test_runs_of_another_protocol_seed_split_split_set_or_data_set_do_not_count():

@@ -17,13 +17,8 @@ from gpbench.papers.published import UNRANKED
 from gpbench.report import figures
 from gpbench.report.figures import style
 
-RANKS = {
-    "kind": "ranks",
-    "label": ["method", "method.hidden"],
-    "metrics": ["test_ll", "rmse"],
-    "sets": {"GPs": ["dgp", "svi"], "neural networks": ["pbp", "hmc"]},
-    "settings": "all",
-}
+RANKS = {"kind": "ranks", "label": ["method", "method.hidden"], "metrics": ["test_ll", "rmse"], "settings": "all"}
+RANKS["sets"] = {"GPs": ["dgp", "svi"], "neural networks": ["pbp", "hmc"]}
 DOTS = {"kind": "dots", "label": RANKS["label"], "metric": "test_ll", "sets": RANKS["sets"], "settings": "all"}
 LABELS = {"method.hidden": {"[2]": "2"}}
 PRESETS = {"quick": "few", "full": "all"}
@@ -118,9 +113,8 @@ def test_methods_without_common_data_sets_are_one_line_and_those_not_held_out_ar
 def test_diagrams_have_a_row_for_each_set_and_a_column_for_each_metric():
     figure = drawn(RANKS, cells())
     heads = [axis.get_title(loc="left").split(":")[0] for axis in figure.axes]
-    assert heads == [
-        f"{name} by {metric}" for name in ("all methods", "GPs", "neural networks") for metric in ("test_ll", "rmse")
-    ]
+    names = ("all methods", "GPs", "neural networks")
+    assert heads == [f"{name} by {metric}" for name in names for metric in ("test_ll", "rmse")]
     of = {one.name: one.ranking for one in rankings.rankings(EXPERIMENT, cells(), RANKS)}
     for head, axis in zip(heads, figure.axes):
         texts = " ".join(text.get_text() for text in axis.texts)

@@ -1,5 +1,7 @@
 """Ranks against Demšar's worked example and SciPy; ties, directions, and what is left out."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from samples import sample
@@ -15,25 +17,15 @@ from gpbench.report.figures import write
 from gpbench.report.figures.comparisons import draw_ranking
 
 # Demšar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets.  The 0.97501 is printed as 0.975, but ranked
-# above the other one.
+# above the other one; here a row for each variant.
 AUC = np.array(
     [
-        [0.763, 0.768, 0.771, 0.798],
-        [0.599, 0.591, 0.590, 0.569],
-        [0.954, 0.971, 0.968, 0.967],
-        [0.628, 0.661, 0.654, 0.657],
-        [0.882, 0.888, 0.886, 0.898],
-        [0.936, 0.931, 0.916, 0.931],
-        [0.661, 0.668, 0.609, 0.685],
-        [0.583, 0.583, 0.563, 0.625],
-        [0.775, 0.838, 0.866, 0.875],
-        [1.000, 1.000, 1.000, 1.000],
-        [0.940, 0.962, 0.965, 0.962],
-        [0.619, 0.666, 0.614, 0.669],
-        [0.972, 0.981, 0.97501, 0.975],
-        [0.957, 0.978, 0.946, 0.970],
+        [0.763, 0.599, 0.954, 0.628, 0.882, 0.936, 0.661, 0.583, 0.775, 1.000, 0.940, 0.619, 0.972, 0.957],
+        [0.768, 0.591, 0.971, 0.661, 0.888, 0.931, 0.668, 0.583, 0.838, 1.000, 0.962, 0.666, 0.981, 0.978],
+        [0.771, 0.590, 0.968, 0.654, 0.886, 0.916, 0.609, 0.563, 0.866, 1.000, 0.965, 0.614, 0.97501, 0.946],
+        [0.798, 0.569, 0.967, 0.657, 0.898, 0.931, 0.685, 0.625, 0.875, 1.000, 0.962, 0.669, 0.975, 0.970],
     ]
-)
+).T
 NAMES = ("C4.5", "m", "cf", "m+cf")
 
 
@@ -145,13 +137,8 @@ def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_rankin
 
 def test_split_sets_of_one_data_set_are_rows_of_the_same_methods_and_versions_rows_of_their_own():
     settings = {"random90": "m=5", "groups90": "m=5, set=groups90"}
-    records = [
-        record(d, m, k, k + (m == "b"), setting=settings[split_set], split_set=split_set)
-        for d, sets in (("arm", ("random90", "groups90")), ("wdbc", ("random90",)))
-        for m in "ab"
-        for k in range(2)
-        for split_set in sets
-    ]
+    places = product((("arm", "random90"), ("arm", "groups90"), ("wdbc", "random90")), "ab", range(2))
+    records = [record(d, m, k, k + (m == "b"), setting=settings[of], split_set=of) for (d, of), m, k in places]
     ranking = rankings.ranking(group_runs(records), "nll")
     assert ranking.methods == ("a", "b")
     assert sorted(ranking.datasets) == ["arm groups90", "arm random90", "wdbc"] and not ranking.left_out
@@ -159,12 +146,9 @@ def test_split_sets_of_one_data_set_are_rows_of_the_same_methods_and_versions_ro
     assert ranking.caveats == (caveat, "all with m=5")
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
         rankings.ranking(group_runs([r for r in records if r.dataset == "arm"]), "nll")
-    records = [
-        record(d, m, k, k + (m == "b"), data_checksum=("f" if (d, m) == ("heart", "b") else "0") * 64)
-        for d in ("heart", "pima", "wdbc")
-        for m in "ab"
-        for k in range(2)
-    ]
+    checksum = lambda *of: ("f" if of == ("heart", "b") else "0") * 64
+    places = product(("heart", "pima", "wdbc"), "ab", range(2))
+    records = [record(d, m, k, k + (m == "b"), data_checksum=checksum(d, m)) for d, m, k in places]
     ranking = rankings.ranking(group_runs(records), "nll")
     assert ranking.datasets == ("pima", "wdbc")
     assert sorted(ranking.left_out) == [f"heart {'0' * 12} (without b)", f"heart {'f' * 12} (without a)"]
@@ -203,37 +187,21 @@ def test_a_setting_is_named_only_where_methods_need_it_and_shared_terms_once():
 
 
 def test_a_ranking_has_one_setting_a_method_by_its_data_sets_of_runs_that_are_held_out():
-    runs = [
-        record(d, m, k, float(k), setting=setting)
-        for m, setting, datasets in (
-            ("sep", "m=5", ("wdbc", "pima", "heart")),
-            ("sep", "m=7", ("wdbc", "pima")),
-            ("svi", "m=5", ("wdbc", "pima")),
-            ("svi", "m=7", ("wdbc", "pima")),
-            ("gpr", "", ("crabs", "sonar")),
-        )
-        for d in datasets
-        for k in range(2)
-    ]
+    two = ("wdbc", "pima")
+    places = [("sep", "m=5", (*two, "heart")), ("sep", "m=7", two), ("svi", "m=5", two), ("svi", "m=7", two)]
+    places.append(("gpr", "", ("crabs", "sonar")))
+    runs = [record(d, m, k, float(k), setting=of) for m, of, sets in places for d in sets for k in range(2)]
     cells, notes = main_cells(group_runs(runs), "nll", all_methods=False)
     assert {(cell.method, cell.setting) for cell in cells} == {("sep", "m=5"), ("svi", "m=7")}
     assert "by a rule that reads no result" in notes[0] and notes[1].endswith("--method ranks those it names: gpr")
     assert {cell.method for cell in main_cells(group_runs(runs), "nll", all_methods=True)[0]} == {"sep", "svi", "gpr"}
-    runs = [
-        record(d, m, k, float(k), setting=setting, output=output)
-        for m in ("sep", "svi")
-        for setting, rows in (("m=5", [("wdbc", None), ("pima", None)]), ("m=7", [("arm", str(j)) for j in range(9)]))
-        for d, output in rows
-        for k in range(2)
-    ]
+    rows = [*product(["m=5"], two, [None]), *product(["m=7"], ["arm"], map(str, range(9)))]
+    places = product(("sep", "svi"), range(2), rows)
+    runs = [record(d, m, k, float(k), setting=of, output=output) for m, k, (of, d, output) in places]
     cells, notes = main_cells(group_runs(runs), "nll", all_methods=False)
     assert {cell.setting for cell in cells} == {"m=5"} and len(notes) == 1
-    runs = [
-        record(d, m, k, float(k), setting=setting, held_out=held_out)
-        for m, setting, held_out in (("sep", "m=5", True), ("sep", "m=7", False), ("svi", "m=5", False))
-        for d in ("wdbc", "pima")
-        for k in range(2)
-    ]
+    sides = [("sep", "m=5", True), ("sep", "m=7", False), ("svi", "m=5", False)]
+    runs = [record(d, m, k, float(k), setting=of, held_out=h) for (m, of, h), d, k in product(sides, two, range(2))]
     cells, _ = main_cells(group_runs(runs), "nll", all_methods=False)
     assert {(cell.method, cell.setting) for cell in cells} == {("sep", "m=5"), ("svi", "m=5")}
     assert {*labels(cells)} == {"sep", "svi (not held out)"}

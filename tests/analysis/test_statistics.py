@@ -174,11 +174,9 @@ def test_the_smallest_difference_is_shown_in_80_percent_of_simulated_sets_of_spl
 
 
 def test_the_splits_needed_are_the_fewest_with_80_percent_and_none_below_the_floor():
-    for difference, sd, ratio in ((0.1, 0.1, 0.0), (0.12, 0.1, 1 / 9), (-0.11, 0.1, 1 / 9), (0.02, 0.1, 0.0)):
-        n = splits_needed(difference, sd, ratio)
-        reached = [
-            power_of(difference / (sd * math.sqrt(1 / k + ratio)), k) >= 0.8 for k in (int(n) - 1, int(n)) if k > 1
-        ]
+    for change, sd, ratio in ((0.1, 0.1, 0.0), (0.12, 0.1, 1 / 9), (-0.11, 0.1, 1 / 9), (0.02, 0.1, 0.0)):
+        n = splits_needed(change, sd, ratio)
+        reached = [power_of(change / (sd * math.sqrt(1 / k + ratio)), k) >= 0.8 for k in (int(n) - 1, int(n)) if k > 1]
         assert reached == ([False, True] if n > 2 else [True])
     floor = NORMAL * 0.1 * math.sqrt(1 / 9)
     assert splits_needed(0.999 * floor, 0.1, 1 / 9) == math.inf and splits_needed(1.001 * floor, 0.1, 1 / 9) < math.inf

@@ -145,9 +145,8 @@ def test_runs_are_one_table_with_a_row_for_each_metric(results):
     assert text.splitlines()[0] == "sinc  linear    clean" and text.count("\n  rmse ") == 1 and "± " in html
     both = Runs([*one, *gpbench.run(method="logistic", dataset="wdbc", run__device="cpu", results=results)], results)
     header, *rows = repr(both).splitlines()
-    assert header.split("  ")[-2:] == ["sinc linear clean", "wdbc logistic clean"] and len(
-        {row[:15] for row in rows}
-    ) == len(rows)
+    assert header.split("  ")[-2:] == ["sinc linear clean", "wdbc logistic clean"]
+    assert len({row[:15] for row in rows}) == len(rows)
     assert f"{two.mean('rmse'):.4f}" in repr(two) and f"{one.mean('rmse'):.4f}" in repr(both)
     assert both._repr_html_().count("<table>") == 1 and Runs([], "x")._repr_html_().count("<table>") == 1
 
@@ -158,19 +157,16 @@ def test_a_run_is_opened_by_its_record_and_runs_predict(results):
     np.testing.assert_array_equal(runs[:1].predict([[0.5]], return_std=True), (mean, std))
     with pytest.raises(gpbench.ConfigError, match=r"is not in .*: name its folder, as in results=runs\.results"):
         gpbench.load_run(runs[0], results=SEP)
-    with pytest.raises(
-        gpbench.ConfigError, match=r"predict is of one run, and these are 2: choose it, as in runs\[:1\]"
-    ):
+    line = r"predict is of one run, and these are 2: choose it, as in runs\[:1\]"
+    with pytest.raises(gpbench.ConfigError, match=line):
         runs.predict([[0.5]])
 
 
 def test_lists_are_those_of_the_command_line(results, capsys):
     for kind in ("methods", "datasets", "protocols", "experiments"):
         assert gpbench.ls(kind).data == json.loads(output(capsys, "ls", kind, "--json"))
-    assert (
-        gpbench.ls("methods").frame.set_index("name").loc["linear", "description"]
-        in gpbench.ls("methods")._repr_html_()
-    )
+    methods = gpbench.ls("methods")
+    assert methods.frame.set_index("name").loc["linear", "description"] in methods._repr_html_()
     runs = gpbench.ls("runs", results=results)
     assert [row["id"] for row in runs.data] == [record.id for record in runs.records] and len(runs.records) == 3
     with pytest.raises(gpbench.ConfigError, match="no list of 'method'; did you mean methods"):
@@ -230,10 +226,9 @@ def test_a_run_that_was_not_saved_says_how_to_save_it(tmp_path):
     gpbench.run(**LINEAR, results=tmp_path)
     run = gpbench.load_run(results=tmp_path)
     assert run.record.dataset == "sinc" and run.config["method"]
+    line = "has no saved state: train it again with run__save=True run__again="
     for predict in (run.predict, gpbench.run(**LINEAR, results=tmp_path).predict):
-        with pytest.raises(
-            gpbench.ConfigError, match="has no saved state: train it again with run__save=True run__again="
-        ):
+        with pytest.raises(gpbench.ConfigError, match=line):
             predict([[0.0]])
 
 

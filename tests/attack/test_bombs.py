@@ -87,11 +87,9 @@ def test_a_card_that_reads_or_makes_what_it_likes(line, tmp_path):
 def test_a_card_of_as_many_rows_as_are_made_and_predictions_of_more_bytes_than_are_read(tmp_path):
     card(tmp_path, sources=[{"kind": "generated", "generator": "kuka_sim", "seed": 0, "rows": 2**19}], outputs=7)
     refused(tmp_path, "", "data", "verify", "mine", "--config-dir", tmp_path, code=0)
-    with open(tmp_path / "theirs.csv", "wb") as file:
+    with open(tmp_path / "their.csv", "wb") as file:
         file.truncate(3 * 10**9)
-    refused(
-        tmp_path, "the file has 3,000,000,000 bytes, and 268,435,456 are the most: split it", "import", "theirs.csv"
-    )
+    refused(tmp_path, "the file has 3,000,000,000 bytes, and 268,435,456 are the most: split it", "import", "their.csv")
 
 
 @pytest.mark.parametrize("name", ["packed", "plain", "stated"])

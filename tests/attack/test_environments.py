@@ -45,17 +45,11 @@ def command(
     own = {"PYTHONPATH": str(ROOT), "GPBENCH_CACHE": str(folder / "cache"), "GPBENCH_RESULTS": str(folder / "results")}
     # A full disk cuts the bytecode that Python 3.11 writes, and the next process that reads it fails.
     python = {"PYTHONUNBUFFERED": None, "PYTHONDONTWRITEBYTECODE": "1"}
-    environment: dict[str, str | None] = {**os.environ, **own, **python, **(changes or {})}
-    done = subprocess.run(
-        [sys.executable, *options, "-m", "gpbench", *words],
-        cwd=folder,
-        env={name: value for name, value in environment.items() if value is not None},
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        preexec_fn=before,
-        timeout=600,
-    )
+    changed: dict[str, str | None] = {**os.environ, **own, **python, **(changes or {})}
+    environment = {name: value for name, value in changed.items() if value is not None}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": subprocess.PIPE}
+    command = [sys.executable, *options, "-m", "gpbench", *words]
+    done = subprocess.run(command, cwd=folder, env=environment, **streams, preexec_fn=before, timeout=600)
     return done.returncode, (done.stdout or b"").decode(errors="replace"), done.stderr.decode(errors="replace")
 
 

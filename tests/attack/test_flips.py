@@ -69,9 +69,7 @@ def of_collection(results: Path) -> tuple[Path, Callable[[], Any]]:
         records = store.all()
         traces = [store.trace(record.id) for record in records]
         whole = len(records) == len(rows) and all(traces)
-        return (
-            [[record.to_json() for record in records], [store.config(r.id) for r in records], traces] if whole else None
-        )
+        return [[r.to_json() for r in records], [store.config(r.id) for r in records], traces] if whole else None
 
     return path, read
 

@@ -127,15 +127,9 @@ def _train(programs: Programs, prepared):
     silent = progress.make(False, io.StringIO())
     silent.begin("", programs.method.steps, "")
     with tempfile.TemporaryDirectory() as folder:
-        return fit(
-            programs,
-            group,
-            cadence=Cadence(max(1, programs.method.steps), None),
-            score=lambda predictions: {},
-            checkpoint=Checkpoint(Path(folder), "none"),
-            progress=silent,
-            stop=StopRequest(),
-        )
+        fields = {"checkpoint": Checkpoint(Path(folder), "none"), "progress": silent, "stop": StopRequest()}
+        cadence = Cadence(max(1, programs.method.steps), None)
+        return fit(programs, group, cadence=cadence, score=lambda predictions: {}, **fields)
 
 
 def is_absurd(task: str, values: dict[str, float]) -> bool:

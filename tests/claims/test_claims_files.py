@@ -125,9 +125,7 @@ def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
                 assert test not in slow, f"{claim.name}: make test leaves out {test}"
 
 
-def test_every_bound_that_is_ours_is_varied_and_the_list_has_every_sentence_and_claim_with_the_counts_of_the_readme(
-    monkeypatch,
-):
+def test_every_bound_of_ours_is_varied_and_the_list_has_every_sentence_and_claim_with_readmes_counts(monkeypatch):
     root = Path(__file__).parents[2]
     for file in definition.files().values():
         lines = file.read_text(encoding="utf-8").splitlines()

@@ -134,9 +134,7 @@ def test_intervals_over_data_sets_cover_and_those_of_a_single_split_cover_its_mo
     """Sixteen outputs of eight sets that share most of their effect; as if independent, half of the intervals miss."""
     rng = np.random.default_rng(2)
     values = rng.normal(size=(REPEATS, 8, 1)) + 0.1 * rng.normal(size=(REPEATS, 8, 16))
-    intervals = np.array(
-        [clustered({str(k): row for k, row in enumerate(world.tolist())}).interval for world in values]
-    )
+    intervals = np.array([clustered({str(k): row for k, row in enumerate(one.tolist())}).interval for one in values])
     assert 1 - covers(*intervals.T, 0.0) < most_misses(0.05)
     flat = values.reshape(REPEATS, -1)
     half = stats.t.ppf(0.975, 127) * flat.std(axis=1, ddof=1) / math.sqrt(128)

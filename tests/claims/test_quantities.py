@@ -15,11 +15,8 @@ from gpbench.claims import report
 from gpbench.claims.quantities import Quantity
 from gpbench.errors import ConfigError
 
-TRACE = {
-    "step": np.array([1, 2, 5, 10]),
-    "seconds": np.array([0.5, 1.0, 2.5, 5.0]),
-    "nll": np.array([0.7, 0.5, 0.6, 0.3], np.float32),
-}
+TRACE = {"step": np.array([1, 2, 5, 10]), "seconds": np.array([0.5, 1.0, 2.5, 5.0])}
+TRACE["nll"] = np.array([0.7, 0.5, 0.6, 0.3], np.float32)
 
 
 def quantity(content):
@@ -123,12 +120,9 @@ def plane(boundary, points):
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * 2, indexing="ij"), -1).reshape(-1, 2)
     second = (grid[:, 0] > boundary).astype(float)
     rows = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
-    return {
-        "kept_grid": grid,
-        "kept_log_probs": np.log(np.stack([0.9 - 0.8 * second, 0.1 + 0.8 * second], 1)),
-        "kept_inducing": np.array(points, float),
-        "kept_X": rows,
-    }
+    log_probs = np.log(np.stack([0.9 - 0.8 * second, 0.1 + 0.8 * second], 1))
+    places = {"kept_grid": grid, "kept_inducing": np.array(points, float), "kept_X": rows}
+    return places | {"kept_log_probs": log_probs}
 
 
 def test_distances_of_points_and_classes_are_those_of_their_definitions_and_curves_have_one_grid():
@@ -156,10 +150,8 @@ def test_a_row_has_the_class_of_the_grid_point_that_is_nearest_of_all(order):
     axes = np.cumsum(rng.uniform(0.1, 1, 12)), np.cumsum(rng.uniform(0.1, 1, 7))
     grid = np.stack(np.meshgrid(*axes, indexing=["ij", "xy"][order]), -1).reshape(-1, 2)[:: 1 - 2 * order]
     rows = rng.uniform(-1, 9, size=(300, 2))
-    a, b = (
-        {"kept_grid": grid, "kept_X": rows, "kept_log_probs": np.log(rng.dirichlet([1, 1, 1], len(grid)))}
-        for _ in range(2)
-    )
+    log_probs = np.log(rng.dirichlet([1, 1, 1], (2, len(grid))))
+    a, b = ({"kept_grid": grid, "kept_X": rows, "kept_log_probs": values} for values in log_probs)
     nearest = [min(range(len(grid)), key=lambda g: math.dist(row, grid[g])) for row in rows]
     classes = [run["kept_log_probs"].argmax(axis=1)[nearest] for run in (a, b)]
     assert kept.COMPARISONS["class_agreement"](a, b) == np.mean(classes[0] == classes[1])

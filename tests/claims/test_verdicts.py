@@ -48,9 +48,8 @@ def test_verdicts_where_the_truth_is_known_and_seconds_on_the_machine_of_most_ru
     assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
 
 
-SLOPE, TREND = (
-    {kind: metric, "of": {}, "along": "setting"} for kind, metric in (("slope", "seconds"), ("monotone", "nll"))
-)
+SLOPE = {"slope": "seconds", "of": {}, "along": "setting"}
+TREND = {"monotone": "nll", "of": {}, "along": "setting"}
 
 
 def test_slopes_trends_and_ranges_over_a_key_of_which_a_diverged_run_makes_an_infinite_one(tmp_path):
@@ -91,21 +90,18 @@ RATES = [
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), HOLDS), ((0.15, 0.17), LEANS_FOR)])
-def test_errors_of_a_single_split_differ_by_its_test_rows_where_those_of_splits_are_known_to_be_as_large(
+def test_errors_of_one_split_differ_by_its_test_rows_where_those_of_splits_are_known_as_large(
     tmp_path, errors, verdict
 ):
     """1,000 rows: the standard errors are 0.016 and 0.016."""
-    single = [
-        record(method, "pima", 0, metrics={"error": error}, test_rows=1000) for method, error in zip("ab", errors)
-    ]
+    single = [record(name, "pima", 0, metrics={"error": error}, test_rows=1000) for name, error in zip("ab", errors)]
     clause = {"difference": "error", **A_B, "below": 0}
     assert judge(tmp_path, [clause], single).word == LEANS_FOR
     assert judge(tmp_path, [{**clause, "split_ratio": 1}], single).word == verdict
     assert judge(tmp_path, [{**clause, "split_ratio": 5}], single).word == (LEANS_FOR if verdict == HOLDS else MIXED)
     ratio = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], single)
-    assert ratio.word == LEANS_FOR and report.evidence(ratio).startswith(
-        "the ratio is 3; required here: seconds of a are"
-    )
+    assert ratio.word == LEANS_FOR
+    assert report.evidence(ratio).startswith("the ratio is 3; required here: seconds of a are")
     assert report.marks(ratio) == "one split" and report.evidence(ratio).endswith("those of b; no error is known")
 
 
@@ -148,12 +144,8 @@ def test_the_full_preset_is_judged_and_named_where_it_alone_has_or_lacks_runs(tm
 def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
     """b is the better one on every split that both have; a's further splits are easier."""
     nll = {"a": lambda split: 0.5 if split < 5 else 0.1, "b": lambda split: 0.4}
-    uneven = [
-        record(method, dataset, split, metrics={"nll": nll[method](split)})
-        for method, n in (("a", 20), ("b", 5))
-        for dataset in SETS
-        for split in range(n)
-    ]
+    splits = {"a": range(20), "b": range(5)}
+    uneven = [record(m, d, k, metrics={"nll": nll[m](k)}) for m in "ab" for d in SETS for k in splits[m]]
     clause = {"rank": "nll", "a": {"method": "b"}, "b": {"method": "a"}, "among": {}, "below": 0}
     assert judge(tmp_path, [clause], uneven).word == HOLDS
 
@@ -231,11 +223,8 @@ def test_sentences_are_those_that_a_person_would_say(tmp_path):
     few = [replace(of, setting=m, id=of.id + m) for of in RECORDS if of.dataset in SETS[:2] for m in ("m=1", "m=2")]
     seconds = {"ratio": "seconds", **A_B, "above": 1, "where": {"setting": "m=1"}}
     assert said(seconds, few) == "seconds of a exceed those of b in both cells"
-    equal = [
-        replace(of, metrics={"nll": 0.5}) if (of.method, of.setting) == ("a", "m=2") else of
-        for of in few
-        if of.dataset == SETS[0]
-    ]
+    changed = lambda of: replace(of, metrics={"nll": 0.5}) if (of.method, of.setting) == ("a", "m=2") else of
+    equal = [changed(of) for of in few if of.dataset == SETS[0]]
     each = {"difference": "nll", **A_B, "below": 0, "each": "setting"}
     assert "; not setting=m=2; the errors show 1 of them and exclude it for 1" in said(each, equal)
     lines = report.details(judge(tmp_path, [{**each, "over": "dataset"}], few))

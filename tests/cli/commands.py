@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import forked
@@ -24,9 +24,7 @@ def environment(folder: Path, fake: bool = True, **more: str) -> dict[str, str]:
 ON_NODE2 = ("unshare", "--uts", "sh", "-c", 'hostname node2 && exec "$@"', "sh")  # as if on another machine; as root
 
 
-def start(
-    folder: Path, *words: str, fake: bool = True, before: Sequence[str] = (), **more: str
-) -> subprocess.Popen[str]:
+def start(folder: Path, *words: str, fake: bool = True, before: tuple = (), **more: str) -> subprocess.Popen[str]:
     command = [*before, sys.executable, "-m", "gpbench", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment(folder, fake, **more), **pipes)

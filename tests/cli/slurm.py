@@ -66,11 +66,8 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     conf.write_text(_CONF.format(folder=folder, host=host, **fields))
     environment = {"SLURM_CONF": str(conf), "PATH": os.environ["PATH"]}
     munge = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
-    commands = [
-        ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *munge],
-        ["slurmctld", "-D", "-c"],
-        ["slurmd", "-D"],
-    ]
+    munged = ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *munge]
+    commands = [munged, ["slurmctld", "-D", "-c"], ["slurmd", "-D"]]
     started: list[subprocess.Popen] = []
     try:
         for command in commands:

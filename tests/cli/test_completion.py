@@ -36,6 +36,6 @@ ANSWERS = {
 def test_bash_completes_verbs_options_names_and_settings(line):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["bash", "-c", ASK, "", line], env=os.environ | {"PATH": path}, capture_output=True, text=True
+        ["bash", "-c", ASK, "", line], env={**os.environ, "PATH": path}, capture_output=True, text=True
     )
     assert {word.strip() for word in done.stdout.splitlines()} == ANSWERS[line] and done.stderr == ""

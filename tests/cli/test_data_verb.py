@@ -37,9 +37,7 @@ def test_fetch_puts_data_into_the_store_info_says_where_and_verify_finds_damage_
     assert row["bad"] == [f"store {store}"] and row["places"]["generated moons"] == "right"
 
 
-def test_fetch_goes_on_after_an_unavailable_data_set_and_fails_where_the_store_cannot_be_written(
-    tmp_path, refused, streams
-):
+def test_fetch_survives_an_unavailable_data_set_and_fails_where_the_store_cannot_be_written(tmp_path, refused, streams):
     printed = streams("data", "fetch", "pima", "moons", "--offline", code=DataError.exit_code)
     assert "moons" in printed.out and "pima is unavailable" in printed.err
     assert "pima is unavailable" in refused("data", "fetch", "pima", "--offline", code=DataError.exit_code)

@@ -102,9 +102,7 @@ def test_a_dry_run_lists_the_jobs_of_a_method_and_trains_none(results, launches,
     assert "to train  1 of 1 run  dataset=german" in out
 
 
-def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
-    results, launches, tmp_path, monkeypatch, printed, streams
-):
+def test_alone_a_method_is_placed_among_those_that_ship(results, launches, tmp_path, monkeypatch, printed, streams):
     assert main(["collect", str(results), "--out", str(tmp_path / "shipped" / "board" / "records.parquet")]) == 0
     monkeypatch.setenv("GPBENCH_SHIPPED", str(tmp_path / "shipped"))
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))
@@ -132,9 +130,7 @@ def test_the_place_of_a_method_and_a_board_of_larger_data_are_shown(results, pri
     assert line in refused(*board(results, "--method", "partial"))
 
 
-def test_runs_of_a_file_are_made_again_and_other_numbers_or_a_class_in_the_file_are_told(
-    tmp_path, launches, refused, streams
-):
+def test_runs_of_a_file_are_made_anew_and_other_numbers_or_a_class_in_it_are_told(tmp_path, launches, refused, streams):
     def file_of(level, **changes):
         (plan,) = plans([["dataset=german", "method=logistic", "run.device=cpu"]])
         folder = tmp_path / f"theirs{level}{len(changes)}"
@@ -147,9 +143,8 @@ def test_runs_of_a_file_are_made_again_and_other_numbers_or_a_class_in_the_file_
     assert "nll 0.26, now 0.3: differs by more than a tie" in streams(*file_of(6), code=1).out
     of_a_class = file_of(7, **{"method.optimiser": "{_target_: os.system}"})
     assert "names a class: a file's is never run" in refused(*of_a_class)
-    assert "is of other data, code or settings than its words have here" in refused(
-        *file_of(8, **{"method.ridge": 3.0})
-    )
+    line = "is of other data, code or settings than its words have here"
+    assert line in refused(*file_of(8, **{"method.ridge": 3.0}))
     assert refused("leaderboard", "verify", tmp_path / "none.parquet")
 
 

@@ -47,19 +47,11 @@ def test_what_is_refused_is_one_line_without_jax(tmp_path):
         "print(json.dumps([line(word) for word in json.load(sys.stdin)]))\n"
         "assert not {'jax', 'numpy'} & sys.modules.keys()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment(tmp_path, fake=False),
-        input=json.dumps(list(REFUSED)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    own = {"cwd": tmp_path, "env": environment(tmp_path, fake=False), "input": json.dumps(list(REFUSED))}
+    done = subprocess.run([sys.executable, "-c", program], **own, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     for (word, line), (code, err) in zip(REFUSED.items(), json.loads(done.stdout), strict=True):
-        assert line in err and err.startswith("gpbench: ") and err.count("\n") == 1, word
-        assert code == 2, word
+        assert code == 2 and line in err and err.startswith("gpbench: ") and err.count("\n") == 1, word
 
 
 @pytest.mark.parametrize(
@@ -81,14 +73,8 @@ def test_a_declared_setting_that_a_file_lacks_needs_no_plus_and_a_protocol_a_nam
     new_file(tmp_path / "protocol" / "bare.yaml", "name: bare\n")
     words = ["dataset=sinc", "method=linear", "protocol=bare"]
     cfg = Composer([tmp_path]).compose(words)
-    assert cfg["protocol"] == {
-        "name": "bare",
-        "inputs": "standardise",
-        "targets": "standardise",
-        "recalibrate": None,
-        "precision": "float64",
-    }
-    assert not cfg["changes"]
+    rest = {"inputs": "standardise", "targets": "standardise", "recalibrate": None, "precision": "float64"}
+    assert cfg["protocol"] == {"name": "bare", **rest} and not cfg["changes"]
     (tmp_path / "protocol" / "bare.yaml").write_text("precision: float32\n")
     with pytest.raises(ConfigError, match="protocol has no name"):
         Composer([tmp_path]).compose(words)

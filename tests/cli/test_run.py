@@ -160,9 +160,7 @@ def test_version_and_help_are_said_and_verbs_are_imported_only_when_used(tmp_pat
     assert code == 0 and "gpbench.cli.run" not in out
 
 
-def test_an_error_is_one_line_with_its_exit_code_ctrl_c_a_stop_and_a_bug_alone_keeps_its_traceback(
-    monkeypatch, refused
-):
+def test_an_error_is_one_line_with_its_exit_code_ctrl_c_a_stop_and_only_a_bug_keeps_its_traceback(monkeypatch, refused):
     def fail(error):
         def doctor():
             raise error

@@ -118,9 +118,8 @@ def test_training_stops_at_a_checkpoint_where_nobody_reads_what_it_says(tmp_path
     ours, theirs = pty.openpty() if number == signal.SIGHUP else os.pipe()
     command = [sys.executable, "-c", code, sys.executable, "-m", "gpbench", *words, "method.seconds=60"]
     log = tmp_path / "log"
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment(tmp_path, FAKE_LOG=str(log))
-    )
+    ends = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    process = subprocess.Popen(command, **ends, env=environment(tmp_path, FAKE_LOG=str(log)))
     os.close(theirs)
     wait_for(lambda: _trainings(log))
     os.close(ours)  # of a terminal, a SIGHUP

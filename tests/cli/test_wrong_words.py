@@ -117,22 +117,10 @@ def test_wrong_words_about_records_are_one_line_without_their_commits(refused, t
 
 
 SETTING = "m=25%, kernel=squared_exponential(isotropic), steps=250"
-_READING = [*(f"ls {kind}" for kind in ("methods", "datasets", "protocols", "experiments", "runs")), "table", "rank"]
-_READING += [
-    "show --last",
-    "table --dataset pima --metric all --later",
-    "compare sep svi",
-    "power sep svi",
-    "verify sep",
-]
-_READING += [
-    "best --task binary",
-    "cite clean",
-    "data ls",
-    "data info kegg",
-    "run dataset=wdbc method=logistic --dry-run",
-]
-SHOWN = [words.split() for words in _READING]
+_READS = [*(f"ls {kind}" for kind in ("methods", "datasets", "protocols", "experiments", "runs")), "table", "rank"]
+_READS += ["show --last", "table --dataset pima --metric all --later", "compare sep svi", "power sep svi", "verify sep"]
+_READS += ["best --task binary", "cite clean", "data ls", "data info kegg", "run dataset=wdbc method=sep --dry-run"]
+SHOWN = [words.split() for words in _READS]
 HELP = [["--help"], *([verb, "--help"] for verb in VERBS), ["data", "fetch", "--help"]]
 COPIED = re.compile(r"https?://|[0-9a-f]{40}|^ *[\w.]+: |^ *- |^  \w+ = {|^folder|::")
 """Addresses, paths, checksums, YAML and BibTeX, which are copied as they are."""
@@ -162,7 +150,7 @@ def check(commands, width, monkeypatch, capsys):
         assert lines and not [line for line in lines if len(line) > width and not COPIED.search(line)], words
 
 
-def test_no_line_is_longer_than_80_characters_and_a_list_says_once_what_is_shared(
+def test_no_line_is_longer_than_80_characters_and_a_list_says_once_what_it_shares(
     results, monkeypatch, capsys, printed
 ):
     quick = ("ls", "show", "table", "data", "run")

@@ -71,9 +71,8 @@ def merged_by_hydra(job: list[str], folders=()) -> str:
     path = [f"hydra.searchpath=[file://{folder}]" for folder in folders]
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            return json.dumps(
-                OmegaConf.to_container(compose("config", [*path, *job]), resolve=True, throw_on_missing=True)
-            )
+            cfg = compose("config", [*path, *job])
+            return json.dumps(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True))
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError):
         return "wrong"
 
@@ -160,9 +159,8 @@ def test_the_environment_is_read_each_time_and_a_section_of_the_protocol_changes
             monkeypatch.setenv(name, folder)
             (plan,) = plans([job])
             assert plan.results == folder
-    cfg = Composer().compose(
-        ["method=svi", "method.optimiser.learning_rate=0.2", "+protocol.variational.optimiser.b1=0"]
-    )
+    words = ["method=svi", "method.optimiser.learning_rate=0.2", "+protocol.variational.optimiser.b1=0"]
+    cfg = Composer().compose(words)
     assert cfg["method"]["optimiser"] == {"_target_": "optax.adam", "learning_rate": 0.2, "b1": 0}
 
 

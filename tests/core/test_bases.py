@@ -69,9 +69,8 @@ def test_a_feature_follows_from_its_seed_alone_and_the_last_block_may_be_longer_
     whole = evaluated(basis, kernel, X, jnp.arange(10))
     of_two, of_one = (np.asarray(values_of(basis, kernel, jnp.asarray(blocks))) for blocks in ([7, 2], [2]))
     np.testing.assert_array_equal(of_two[:, 4:], of_one)
-    np.testing.assert_allclose(
-        evaluated(basis.store(3, X.dtype), kernel, X, jnp.arange(10)), whole, rtol=1e-12, atol=1e-13
-    )
+    stored = evaluated(basis.store(3, X.dtype), kernel, X, jnp.arange(10))
+    np.testing.assert_allclose(stored, whole, rtol=1e-12, atol=1e-13)
     single = jax.tree.map(lambda a: a.astype(jnp.float32), (kernel, X))
     np.testing.assert_allclose(evaluated(basis, *single, jnp.arange(10)), whole, atol=2e-6)
     longer = RandomFeatures(jax.random.key(5), 80, 4, 0)
@@ -189,9 +188,8 @@ def test_short_lengthscales_have_the_constant_of_the_formula_and_finite_gradient
 def test_effects_of_an_anova_kernel_are_orthogonal_and_share_the_variance_of_its_functions():
     """A function Σ_j a_j k(x, z_j) of two inputs: its variance is the sum over the effects of one input and of both."""
     rng = np.random.default_rng(3)
-    kernel = kernel_spec({"anova": {"order": 2, "base": "orthogonal"}}).initial(
-        jnp.asarray(AT @ np.ones((1, 2))), start="median"
-    )
+    spec = kernel_spec({"anova": {"order": 2, "base": "orthogonal"}})
+    kernel = spec.initial(jnp.asarray(AT @ np.ones((1, 2))), start="median")
     Z, a = rng.normal(size=(4, 2)), rng.normal(size=4)
     grid = np.stack([m.ravel() for m in np.meshgrid(NODES, NODES, indexing="ij")], axis=1)
     values = np.asarray(kernel.cross(jnp.asarray(grid), jnp.asarray(Z)) @ a).reshape(80, 80)

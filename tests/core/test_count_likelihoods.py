@@ -14,9 +14,8 @@ from gpbench.core.predictive.counts import log_count
 from gpbench.scored import ENDS
 
 SHAPES = [None, 0.5, 8.0]
-ROWS = np.array(
-    [(m, v, y) for m, counts in ((-2.0, (0, 3)), (1.0, (2, 30)), (3.5, (10, 60))) for v in (1e-4, 0.5) for y in counts]
-)
+COUNTS = {-2.0: (0, 3), 1.0: (2, 30), 3.5: (10, 60)}
+ROWS = np.array([(m, v, y) for m, counts in COUNTS.items() for v in (1e-4, 0.5) for y in counts])
 
 
 def of(mu, shape):
@@ -66,9 +65,8 @@ def test_expectations_and_normalisers_are_those_of_dense_sums(shape):
     likelihood = likelihood_of(shape)
     mean, variance, y = jnp.asarray(ROWS.T)
     expected = [moments_over(row, lambda f, row=row: of(np.exp(f), shape).logpmf(row[2])) for row in ROWS]
-    np.testing.assert_allclose(
-        jax.jit(lambda *args: likelihood.expected_log_prob(*args))(mean, variance, y), expected, rtol=1e-7
-    )
+    ours = jax.jit(lambda *args: likelihood.expected_log_prob(*args))(mean, variance, y)
+    np.testing.assert_allclose(ours, expected, rtol=1e-7)
     for alpha in (1.0, 0.5):
         x = np.linspace(-12.0, 12.0, 20_001)
         weight = stats.norm.logpdf(x) + np.log(x[1] - x[0])
@@ -161,9 +159,7 @@ def test_the_density_of_noise_that_varies_is_the_integral_over_both_functions():
     args = tuple(map(jnp.asarray, (mean, variance, y)))
     expected = [np.sum(w * density(i)) for i in range(2)]
     np.testing.assert_allclose(jax.jit(lambda *args: likelihood.expected_log_prob(*args))(*args), expected, rtol=1e-9)
-    log_normaliser = jax.jit(
-        lambda *args, alpha: likelihood.log_normaliser(*args, alpha=alpha), static_argnames="alpha"
-    )
+    log_normaliser = jax.jit(lambda *at, alpha: likelihood.log_normaliser(*at, alpha=alpha), static_argnames="alpha")
     for alpha in (1.0, 0.5):
         value = [np.log(np.sum(w * np.exp(alpha * density(i)))) for i in range(2)]
         np.testing.assert_allclose(log_normaliser(*args, alpha=alpha), value, atol=1e-4)

@@ -24,12 +24,9 @@ DENSITIES = {
     "laplace": LaplacePredictive(MEAN, LATENT, jnp.array(0.2)),
     "student_t": StudentTPredictive(MEAN, LATENT, jnp.array(0.4), jnp.array(5.0)),
 }
-DENSITIES["mixture"] = MixturePredictive(
-    jax.vmap(lambda shift, scale, df: StudentTPredictive(MEAN + shift, LATENT + shift, scale, df))(
-        jnp.array([0.0, 1.0]), jnp.array([0.3, 0.5]), jnp.array([5.0, 9.0])
-    ),
-    jnp.log(jnp.array([0.3, 0.7])),
-)
+shifted = jax.vmap(lambda shift, scale, df: StudentTPredictive(MEAN + shift, LATENT + shift, scale, df))
+PARTS = shifted(jnp.array([0.0, 1.0]), jnp.array([0.3, 0.5]), jnp.array([5.0, 9.0]))
+DENSITIES["mixture"] = MixturePredictive(PARTS, jnp.log(jnp.array([0.3, 0.7])))
 
 
 # Compiled whole: operation by operation every shape is compiled for each of them
@@ -145,9 +142,8 @@ def test_a_mixture_of_gaussians_has_the_score_of_all_pairs_and_the_quantiles_of_
     rng = np.random.default_rng(0)
     mean, var = distance * rng.normal(size=(count, 3)), np.exp(rng.normal(size=(count, 3)))
     weights, y = rng.dirichlet(np.ones(count)), distance * rng.normal(size=3)
-    mixture = MixturePredictive(
-        jax.vmap(GaussianPredictive)(jnp.asarray(mean), jnp.asarray(var)), jnp.log(jnp.asarray(weights))
-    )
+    parts = jax.vmap(GaussianPredictive)(jnp.asarray(mean), jnp.asarray(var))
+    mixture = MixturePredictive(parts, jnp.log(jnp.asarray(weights)))
     arrays = arrays_of(mixture, jnp.asarray(y))
     # Σ w A(y - m, v) - ½ ΣΣ w w' A(m - m', v + v') with A(d, v) = E|N(d, v)| (Grimit et al. 2006)
     expected = lambda d, v: 2 * np.sqrt(v) * norm.pdf(d / np.sqrt(v)) + d * (2 * norm.cdf(d / np.sqrt(v)) - 1)
@@ -161,9 +157,8 @@ def test_a_mixture_of_gaussians_has_the_score_of_all_pairs_and_the_quantiles_of_
 def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
     mean, var = np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([[1.0, 0.5], [4.0, 2.0]])
     weights = np.array([0.25, 0.75])
-    mixture = MixturePredictive(
-        jax.vmap(GaussianPredictive)(jnp.asarray(mean), jnp.asarray(var)), jnp.log(jnp.array([1.0, 3.0]))
-    )
+    parts = jax.vmap(GaussianPredictive)(jnp.asarray(mean), jnp.asarray(var))
+    mixture = MixturePredictive(parts, jnp.log(jnp.array([1.0, 3.0])))
     y = jnp.array([0.5, -1.0])
     by_hand = {
         "log_prob": np.log(weights @ norm.pdf(y, mean, np.sqrt(var))),

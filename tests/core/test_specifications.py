@@ -128,9 +128,7 @@ def test_a_method_that_needs_a_family_says_which_kernels_it_accepts():
 
 def test_auto_chooses_by_the_task_and_a_choice_does_not_depend_on_the_order_of_its_options():
     auto = likelihood_spec("auto")
-    names = {
-        task: type(auto.initial(task, 3, noise=0.1, dtype="float64")) for task in ("regression", "binary", "multiclass")
-    }
+    names = {of: type(auto.initial(of, 3, noise=0.1, dtype="float64")) for of in ("regression", "binary", "multiclass")}
     assert names == {"regression": Gaussian, "binary": Probit, "multiclass": Softmax}
     one, other = ({"student_t": dict(items)} for items in ([("df", 3), ("nodes", 32)], [("nodes", 32), ("df", 3)]))
     assert likelihood_spec(one) == likelihood_spec(other) == likelihood_spec(likelihood_spec(one))

@@ -104,11 +104,8 @@ def test_narrow_parts_of_a_mixture_and_small_targets_are_scored_and_lost_digits_
     y = np.array([0.10789])
     total = np.exp(m + s**2 / 2)
     to_y = total * (1 - 2 * norm.cdf((np.log(y) - m - s**2) / s)) - y * (1 - 2 * norm.cdf((np.log(y) - m) / s))
-    pairs = sum(
-        w[i] * w[j] * (total[j] * (2 * norm.cdf((m[j] - m[i] + s[j] ** 2) / np.hypot(s[i], s[j])) - 1)) * 2
-        for i in range(2)
-        for j in range(2)
-    )
+    beyond = lambda i, j: total[j] * (2 * norm.cdf((m[j] - m[i] + s[j] ** 2) / np.hypot(s[i], s[j])) - 1)
+    pairs = sum(w[i] * w[j] * beyond(i, j) * 2 for i in range(2) for j in range(2))
     score = w @ to_y - 0.5 * pairs
     made = arrays_of(warp.predictive(MixturePredictive(parts, jnp.log(jnp.asarray(w)))), scaled(warp, y))
     assert float(made["crps"][0]) * float(warp.scale) == pytest.approx(score, rel=1e-6)

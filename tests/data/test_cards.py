@@ -103,10 +103,7 @@ def test_builtin_data_are_the_same_on_every_machine_and_need_no_download(name):
         (SOURCE.format("kind: file, path: a, reader: npy"), "unknown reader 'npy': did you mean npz"),
         (SOURCE.format("kind: file, path: a, target: y, missing: {a: 1}"), "a number or a list of them"),
         (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),
-        (
-            SOURCE.format("kind: file, path: a, target: y, order: {d: '%Q'}"),
-            "must be a column, or a mapping from it to",
-        ),
+        (FILE.replace("y}", "y, order: {d: '%Q'}}"), "must be a column, or a mapping from it to"),
         (SOURCE.format("kind: sklearn, loader: wine, reader: npz"), "the sklearn source has an unknown key 'reader'"),
         (SOURCE.format("kind: generated, generator: sinc, seed: 0, row: 9"), "the generated source lacks rows"),
     ],

@@ -17,9 +17,7 @@ from gpbench.data import openml as openml_api
 from gpbench.data.splits import indices
 from gpbench.errors import ConfigError, DataError
 
-ROWS = "".join(
-    f"{k // 2},{5 * (k % 2)};{'on' if k % 3 else 'off'};{['x', 'y', 'z'][k % 3]};{k * k % 7},5\n" for k in range(30)
-)
+ROWS = "".join(f"{k // 2},{5 * (k % 2)};{'on' if k % 3 else 'off'};{'xyz'[k % 3]};{k * k % 7},5\n" for k in range(30))
 CSV = f"speed;valve;kind;drag\n{ROWS}?;on;x;1,5\n"
 
 
@@ -161,9 +159,7 @@ def test_a_first_look_is_a_configuration_and_a_metric_beside_its_table_is_left_o
     assert "name: pump_1" in printed("run", "dataset=tables/pump 1.csv", "target=drag", "method=linear", "--cfg")
     data = gpbench.load("tables/pump 1.csv")
     assert data.columns[:2] == ("speed", "valve") and len(data.y) == 30
-    new_file(
-        folder / "tables" / "metric" / "spread.yaml", "_target_: beside.spread\nbetter: lower\ntasks: [regression]\n"
-    )
+    new_file(folder / "tables" / "metric" / "wide.yaml", "_target_: beside.wide\nbetter: lower\ntasks: [regression]\n")
     words = ["dataset=tables/pump 1.csv", "target=drag", "method=constant", "run.results=r"]
     assert main(["run", "-m", "--dry-run", *words]) == 0
     (record,) = json.loads(printed("run", "--json", *words))["records"]

@@ -33,13 +33,8 @@ class Stream:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-TABLES = {
-    "pandas": pandas.DataFrame,
-    "polars": polars.DataFrame,
-    "pyarrow": pyarrow.table,
-    "batch": pyarrow.RecordBatch.from_pydict,
-    "other": lambda columns: Stream(pyarrow.table(columns)),
-}
+TABLES = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "pyarrow": pyarrow.table}
+TABLES |= {"batch": pyarrow.RecordBatch.from_pydict, "other": lambda columns: Stream(pyarrow.table(columns))}
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -86,17 +81,10 @@ N = 12
 RNG = np.random.default_rng(0)
 X = pandas.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N)})
 Y = (X.a - 2 * X.b + 1).to_numpy()
-OF_X = {
-    "polars": polars.from_pandas,
-    "pyarrow": lambda frame: pyarrow.Table.from_pandas(frame, preserve_index=False),
-    "other": lambda frame: Stream(pyarrow.Table.from_pandas(frame, preserve_index=False)),
-}
-OF_Y = {
-    "polars": lambda y: polars.Series("y", y),
-    "pyarrow": lambda y: pyarrow.chunked_array([y]),
-    "array": pyarrow.array,
-    "pandas": pandas.Series,
-}
+arrow_of = lambda frame: pyarrow.Table.from_pandas(frame, preserve_index=False)
+OF_X = {"polars": polars.from_pandas, "pyarrow": arrow_of, "other": lambda frame: Stream(arrow_of(frame))}
+OF_Y = {"polars": lambda y: polars.Series("y", y), "pyarrow": lambda y: pyarrow.chunked_array([y])}
+OF_Y |= {"array": pyarrow.array, "pandas": pandas.Series}
 
 
 @pytest.mark.parametrize("kind", OF_X)

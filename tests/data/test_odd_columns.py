@@ -1,7 +1,7 @@
 """Odd columns, drawn at random and by kind: labels, levels, groups and folds are compared in one way everywhere."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -11,6 +11,7 @@ import pytest
 from small_tables import alike, read, steps, table
 
 from gpbench.data import new_rows, row_labels, tables
+from gpbench.data.dataset import Dataset
 from gpbench.errors import DataError
 from gpbench.estimators.table import fit_table
 
@@ -25,25 +26,17 @@ CODES = ["20B", "A7", "1E2x", "1_000", "0x1F", "1,000", "\u0663", "\uff13", "1 2
 WORDS = ["yes", "no", "Yes", "inf", "n/a", "-", "Oslo", "TRUE", "e5", "na1"]
 
 
-def levels(cells: Sequence[str], **options) -> np.ndarray:
-    """The level of each row, of a one-hot column."""
+def column(cells: Sequence[str], **options) -> Dataset:
+    """A table with these cells in the column c."""
     y = steps(len(cells))
-    dataset = read({"c": cells, "x": y, "y": y}, encode={"c": "onehot"}, **options)
-    return dataset.X[:, :-1].argmax(axis=1)
+    return read({"c": cells, "x": y, "y": y}, **options)
 
 
-def order(cells: Sequence[str], **options) -> np.ndarray:
-    y = steps(len(cells))
-    return read({"c": cells, "x": y, "y": y}, encode={"c": "ordinal"}, **options).X[:, 0]
-
-
-def classes(cells: Sequence[str], **options) -> np.ndarray:
-    return read({"x": steps(len(cells)), "y": cells}, "multiclass", **options).y
-
-
-def groups(cells: Sequence[str], **options) -> np.ndarray:
-    y = steps(len(cells))
-    return read({"c": cells, "x": y, "y": y}, group="c", **options).groups
+levels = lambda cells, **options: column(cells, encode={"c": "onehot"}, **options).X[:, :-1].argmax(axis=1)
+order = lambda cells, **options: column(cells, encode={"c": "ordinal"}, **options).X[:, 0]
+classes = lambda cells, **options: read({"x": steps(len(cells)), "y": cells}, "multiclass", **options).y
+groups = lambda cells, **options: column(cells, group="c", **options).groups
+"""The level, number, class or group of each row."""
 
 
 def frame(cells: Sequence[str]) -> np.ndarray:
@@ -51,13 +44,7 @@ def frame(cells: Sequence[str]) -> np.ndarray:
     return fit_table(pd.DataFrame({"c": cells}), "odd", {"c": "onehot"}, None)[1].argmax(axis=1)
 
 
-PLACES: dict[str, Callable] = {
-    "levels": levels,
-    "ordinal": order,
-    "labels": classes,
-    "groups": groups,
-    "estimators": frame,
-}
+PLACES = {"levels": levels, "ordinal": order, "labels": classes, "groups": groups, "estimators": frame}
 
 
 def drawn(seed: int) -> list[str]:

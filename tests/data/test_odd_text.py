@@ -110,9 +110,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("feature", "delimiter", "end", "code", "pack", "is_open"), CASES)
-def test_a_first_look_reads_every_row_or_refuses_the_table(
-    feature, delimiter, end, code, pack, is_open, tmp_path, capsys
-):
+def test_a_first_look_reads_all_rows_or_refuses_a_table(feature, delimiter, end, code, pack, is_open, tmp_path, capsys):
     _, refusal, said = FEATURES[feature]
     text = content(feature, delimiter, ENDS[end], is_open)
     (tmp_path / "odd.txt").write_bytes(PACKED[pack](text.encode(code)))

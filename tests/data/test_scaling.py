@@ -243,9 +243,8 @@ def test_a_wrong_encoding_is_refused_in_one_line(own, source, keys, line, one_li
 
 
 def test_an_unseen_level_of_an_ordinal_column_and_gaps_in_other_columns_of_new_rows_are_refused(own):
-    own_data = own(
-        {"size": ["S", "L"] * 4, "rain": RAIN, "x": range(8)}, {"encode": {"size": "ordinal"}}, impute={"rain": "mean"}
-    )
+    columns = {"size": ["S", "L"] * 4, "rain": RAIN, "x": range(8)}
+    own_data = own(columns, {"encode": {"size": "ordinal"}}, impute={"rain": "mean"})
     with pytest.raises(GpbenchError, match="column 'size': 'XL' is not among its levels, L, S"):
         new(own_data, "size,rain,x\nXL,1,2\n")
     with pytest.raises(GpbenchError, match="column 'x' has 1 missing or infinite cells"):

@@ -157,9 +157,7 @@ def test_a_damaged_store_is_said_and_mended(mirror_dir, store, capsys):
 
 
 @pytest.mark.parametrize(("code", "words"), [(errno.ENOSPC, "the disk is full"), (errno.EACCES, "Permission denied")])
-def test_a_store_that_cannot_be_written_is_a_warning_and_leaves_no_part(
-    mirror_dir, store, monkeypatch, capsys, code, words
-):
+def test_a_store_that_cannot_be_written_warns_and_leaves_no_part(mirror_dir, store, monkeypatch, capsys, code, words):
     def fail(file, **_):
         file.write(b"half")
         raise OSError(code, "Permission denied")
@@ -256,15 +254,8 @@ def probe(at, tmp_path, capsys, new_file):
 
 
 def test_each_file_has_a_line_and_one_source_that_answers_is_enough(at, probe):
-    code, lines, error = probe(
-        ("file.csv", RIGHT),
-        ("moved.csv", RIGHT),
-        ("no_head.csv", RIGHT),
-        ("large.csv", RIGHT),
-        ("file.csv", None),
-        ("gone.csv", None),
-        ("file.csv", "0" * 64),
-    )
+    right = [(name, RIGHT) for name in ("file.csv", "moved.csv", "no_head.csv", "large.csv")]
+    code, lines, error = probe(*right, ("file.csv", None), ("gone.csv", None), ("file.csv", "0" * 64))
     assert (code, error) == (0, "") and lines[:6] == [
         "file.csv: answers, 24 bytes, checksum right",
         f"moved.csv: answers, 24 bytes, checksum right, redirects to {at}file.csv",

@@ -1,5 +1,6 @@
 """Workbooks and Parquet tables are read as the same table in csv is."""
 
+import functools
 import gzip
 import io
 import zipfile
@@ -169,14 +170,9 @@ def parquet_of(table: pa.Table) -> bytes:
     return file.getvalue()
 
 
-WRITERS = {
-    "parquet": parquet_of,
-    "feather": feather,
-    "zstd": lambda table: feather(table, compression="zstd"),
-    "plain": lambda table: feather(table, compression="uncompressed"),
-    "batches": lambda table: feather(table, chunksize=7),
-    "gzip": lambda table: gzip.compress(parquet_of(table)),
-}
+WRITERS = {"parquet": parquet_of, "feather": feather, "gzip": lambda table: gzip.compress(parquet_of(table))}
+FORMS = {"zstd": {"compression": "zstd"}, "plain": {"compression": "uncompressed"}, "batches": {"chunksize": 7}}
+WRITERS |= {name: functools.partial(feather, **options) for name, options in FORMS.items()}
 FLAT = {
     "text": pa.array(["x", "1.5", None, "x"] * 5),
     "category": pa.array(["3", "2", "3", None] * 5).dictionary_encode(),
@@ -208,9 +204,7 @@ def test_columns_of_every_type_are_the_texts_of_a_csv_file_and_nested_ones_are_l
     ]
     assert [*map(list, zip(*rows))] == expected
     (note,) = notes
-    assert all(f"{name} (" in note for name in NESTED) and note.startswith(
-        "left out, since a cell is no number or text"
-    )
+    assert all(f"{one} (" in note for one in NESTED) and note.startswith("left out, since a cell is no number or text")
 
 
 @pytest.mark.parametrize("writer", ["parquet", "feather"])
@@ -224,7 +218,7 @@ def test_a_target_that_is_left_out_is_named_with_the_reason(writer):
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd", "uncompressed"])
 def test_the_sizes_of_a_feather_file_are_those_that_arrow_unpacks(compression):
-    table = pa.table({name: FLAT[name] for name in ("text", "real", "category")})
+    table = pa.table({one: FLAT[one] for one in ("text", "real", "category")})
     messages = pa.py_buffer(feather(table, compression=compression))[8:]
     sizes = [arrow._sizes(message) for message in pa.ipc.MessageReader.open_stream(messages)]
     assert sum(rows for rows, _ in sizes) == 20

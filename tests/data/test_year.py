@@ -36,10 +36,8 @@ def test_the_year_is_the_first_column_and_90_inputs_follow_whatever_the_line_end
     np.testing.assert_array_equal(raw.target, table[:, 0])
     np.testing.assert_array_equal(raw.X, table[:, 1:].astype(np.float32))
     dataset = from_raw(cards.read("year"), raw)
-    assert dataset.X.shape == (7, 90) and (dataset.columns[0], dataset.columns[-1]) == (
-        "timbre_mean1",
-        "timbre_covariance78",
-    )
+    assert dataset.X.shape == (7, 90)
+    assert (dataset.columns[0], dataset.columns[-1]) == ("timbre_mean1", "timbre_covariance78")
     content = archive(ROW + b"\r", ROW)
     assert readers.year_zip([content], {"rows": 2}).target.tolist() == [2001, 2001]
     assert cards.read("year")["splits"]["set"] == "official" and splits.sizes(cards.read("year")) == (463_715, 51_630)
@@ -154,19 +152,12 @@ def official(lines=FLIGHTS, planes=PLANES, pack=bz2.compress) -> list[bytes]:
 
 def mirrored() -> list[bytes]:
     """The flights of known planes as arrays, in an order of their own."""
-    rows = np.array(
-        [
-            [1, 3, 4, 5, 130, 60, 810, 1998, 1999, 0],
-            [2, 2, 6, 800, 900, 50, 810, 0, 2007, 3],
-            [4, 30, 3, 2359, 2400, 41, 200, 2008, 2004, 1],
-            [2, 1, 5, 800, 900, 50, 810, -1, -1, 3],
-            [1, 3, 4, 2003, 2211, 116, 810, 1998, 1999, -14],
-        ],
-        dtype=np.int16,
-    )
+    rows = [[1, 3, 4, 5, 130, 60, 810, 1998, 1999, 0], [2, 2, 6, 800, 900, 50, 810, 0, 2007, 3]]
+    rows += [[4, 30, 3, 2359, 2400, 41, 200, 2008, 2004, 1], [2, 1, 5, 800, 900, 50, 810, -1, -1, 3]]
+    rows += [[1, 3, 4, 2003, 2211, 116, 810, 1998, 1999, -14]]
     names = ["month", "day_of_month", "day_of_week", "dep_time_hhmm", "arr_time_hhmm", "air_time_min", "distance_mi"]
     names += ["plane_year", "plane_issue_year", "arr_delay_min"]
-    return [npz(**dict(zip(names, rows.T)))]
+    return [npz(**dict(zip(names, np.array(rows, np.int16).T)))]
 
 
 def test_official_files_give_complete_flights_in_minutes_and_years_of_age_or_since_registration():

@@ -139,14 +139,10 @@ def test_the_example_of_the_estimators_runs(tmp_path):
 
 
 def test_the_example_of_the_python_interface_runs(tmp_path):
-    code = blocks(HOW_TO / "python.md", "python")[0]
+    code, here = blocks(HOW_TO / "python.md", "python")[0], f"results={str(tmp_path)!r}"
     names: dict = {}
-    exec(
-        code.replace("run__save=True", f"run__save=True, method__steps=50, results={str(tmp_path)!r}").replace(
-            "load_run(runs[0])", f"load_run(runs[0], results={str(tmp_path)!r})"
-        ),
-        names,
-    )
+    code = code.replace("run__save=True", f"run__save=True, method__steps=50, {here}")
+    exec(code.replace("load_run(runs[0])", f"load_run(runs[0], {here})"), names)
     assert names["mean"].shape == names["std"].shape == (20,) and len(names["runs"].frame) == 2
 
 
@@ -216,9 +212,8 @@ def test_a_metric_of_ones_own_passes_the_check_and_stands_in_tables_without_its_
     assert call(tmp_path, "check", "metric:pinball", *folder).count("kept") == 3
     (ours,) = json.loads(call(tmp_path, "run", *folder, "--json", "dataset=coffee", "method=linear"))["records"]
     assert ours["own_metrics"]["pinball"]["better"] == "lower" and ours["metrics"]["pinball"] > 0
-    assert "pinball (pinball loss at 90 %; original units; lower is better)" in gpbench(
-        tmp_path, "table", "--metric", "pinball"
-    )
+    title = "pinball (pinball loss at 90 %; original units; lower is better)"
+    assert title in gpbench(tmp_path, "table", "--metric", "pinball")
 
 
 def test_the_examples_of_the_interface_run_one_after_another(tmp_path, monkeypatch):

@@ -186,10 +186,8 @@ def checks(sheet: Path) -> list[tuple[str, object]]:
 
 def unlisted(sheet: Path) -> list[str]:
     """The numbers with a decimal point on a page that no entry of its sheet has; those of code and links left out."""
-    text, entries = (
-        page_of(sheet).read_text(encoding="utf-8"),
-        yaml.safe_load(sheet.read_text(encoding="utf-8"))["entries"],
-    )
+    text = page_of(sheet).read_text(encoding="utf-8")
+    entries = yaml.safe_load(sheet.read_text(encoding="utf-8"))["entries"]
     for item in entries:
         if "table" in item:
             before, header, after = text.partition(f"\n{item['table']}")

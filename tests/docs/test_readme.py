@@ -155,15 +155,11 @@ def test_the_numbers_outside_the_count_are_those_of_the_records_and_readme_names
     assert "40 printed numbers without such an error 22 of our means are better" in " ".join(outside.split())
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in outside.splitlines() if line[:2] == "| "]
     named = re.findall(r"(kin8nm|protein) \(test_ll (-?[\d.]+), (?:by later papers )?(-?[\d.]+)", readme)
-    later = {
-        (row[0], float(row[2].split()[0]), float(row[3])) for row in rows if row[1] == "test_ll" and row[4] == "worse"
-    }
+    later = {(r[0], float(r[2].split()[0]), float(r[3])) for r in rows if r[1] == "test_ll" and r[4] == "worse"}
     assert len(named) == 2 and {row[0] for row in rows if row[4:5] == ["worse"]} == {name for name, *_ in named}
     for dataset, ours, printed in named:
         assert any(k == dataset and f"{a:.3f}" == ours and p == float(printed) for k, a, p in later)
-    bases = {
-        row[0]: float(row[1]) > float(row[2]) for row in rows if len(row) == 3 and row[0] not in ("data set", "---")
-    }
+    bases = {r[0]: float(r[1]) > float(r[2]) for r in rows if len(r) == 3 and r[0] not in ("data set", "---")}
     assert bases["kin40k"] and bases["protein_yang"] and bases["keggu"]
 
 
@@ -247,9 +243,7 @@ def test_every_command_of_the_tutorial_about_a_table_runs_in_its_order(tmp_path,
         (line,) = [line for line in ranking if line[:1] == shown[:1] and "has" not in line]
         assert [word for word in line if word in VERDICTS] == [word for word in shown if word in VERDICTS]
         assert float(line[1].strip("*")) == pytest.approx(float(shown[1].strip("*")), rel=0.01)
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "GPBENCH_RESULTS": "results", "GPBENCH_STORE": "store"}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "GPBENCH_RESULTS": "results", "GPBENCH_STORE": "store"}
     code = blocks(TABLE, "python")[0] + "print(*mean)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=variables, check=True, capture_output=True, text=True
-    )
-    assert [float(word) for word in done.stdout.split()] == pytest.approx(predicted(tmp_path))
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True, capture_output=True).stdout
+    assert [float(word) for word in out.split()] == pytest.approx(predicted(tmp_path))

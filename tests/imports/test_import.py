@@ -105,12 +105,8 @@ def test_the_same_file_twice_is_one_record_and_another_is_refused_unless_again(t
 
 
 def test_setting_protocol_precision_and_split_set_are_part_of_the_identity(tmp_path):
-    variants = [
-        (regression(), []),
-        (regression(setting="m=10"), []),
-        (regression(), ["--protocol", "hl2016"]),
-        (regression(), ["--precision", "float32"]),
-    ]
+    variants = [(regression(), []), (regression(setting="m=10"), [])]
+    variants += [(regression(), words) for words in (["--protocol", "hl2016"], ["--precision", "float32"])]
     ids = set()
     for k, (table, words) in enumerate(variants):
         (tmp_path / str(k)).mkdir()

@@ -123,11 +123,7 @@ def test_what_is_lost_needs_the_rows_of_the_split_and_predictions_beside_the_rea
     assert bring(tmp_path, table.iloc[1:]) == 3 and "test rows is missing" in capsys.readouterr().err
     table.loc[0, "lost"] = None
     assert bring(tmp_path, table) == 3 and "has another value of lost than the first row" in capsys.readouterr().err
-    for lost, message in (
-        (0.0, "lost is 0.0: write why"),
-        (False, "lost is False: write why"),
-        ("no", "and lost 'no'"),
-    ):
-        assert bring(tmp_path, regression(lost=lost)) == 3 and message in capsys.readouterr().err
+    for lost, line in ((0.0, "lost is 0.0: write why"), (False, "lost is False: write why"), ("no", "and lost 'no'")):
+        assert bring(tmp_path, regression(lost=lost)) == 3 and line in capsys.readouterr().err
     assert not records(tmp_path)
     assert bring(tmp_path, regression(lost=None)) == 0 and records(tmp_path)[0].status == "done"

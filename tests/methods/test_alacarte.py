@@ -52,9 +52,7 @@ def test_projections_are_those_of_the_dense_matrix(inputs_, frequencies):
         Pi = np.eye(size)[np.argsort(order)]
         blocks.append(np.diag(S) @ H @ np.diag(G) @ Pi @ H @ np.diag(B) / np.sqrt(size))
     V = np.concatenate(blocks)[:frequencies, :inputs_]
-    np.testing.assert_allclose(
-        jax.jit(lambda fastfood, X: fastfood.project(X))(fastfood, X), V @ np.asarray(X).T, atol=1e-12
-    )
+    np.testing.assert_allclose(jax.jit(lambda f, X: f.project(X))(fastfood, X), V @ np.asarray(X).T, atol=1e-12)
 
 
 def test_inner_products_of_features_are_unbiased_for_the_kernel():

@@ -252,9 +252,8 @@ def test_without_hidden_layers_the_bound_is_svis():
     q = jax.tree.map(lambda leaf: leaf[0], p.q[0])
     layer: SparseLayer = p.layers[0].unit(p.layers[0].Z[0])
     ours = -jax.jit(lambda p: method.loss(p, data, key=KEY)[0])(p)
-    theirs = bound_of(
-        SVI(name="svi", inducing=5, optimiser=ADAM), svi.VariationalParameters(layer, p.likelihood, q), data
-    )
+    parameters = svi.VariationalParameters(layer, p.likelihood, q)
+    theirs = bound_of(SVI(name="svi", inducing=5, optimiser=ADAM), parameters, data)
     np.testing.assert_allclose(ours, theirs, rtol=1e-10)
 
 

@@ -88,9 +88,7 @@ def test_the_loss_is_the_sum_over_members_and_rows_that_count_and_gradients_do_n
     np.testing.assert_allclose(loss(method, state.parameters, data), expected, rtol=1e-12)
     method, state = started(adversarial=0.01)
     gradient = jax.jit(lambda p: jax.grad(lambda p: method.loss(p, DATA, key=KEY)[0])(p).members)
-    others = jax.tree.map(
-        lambda leaf: jnp.asarray(np.concatenate([leaf[:1], -1.7 * leaf[1:]])), state.parameters.members
-    )
+    others = jax.tree.map(lambda x: jnp.asarray(np.concatenate([x[:1], -1.7 * x[1:]])), state.parameters.members)
     before = gradient(state.parameters)
     after = gradient(eqx.tree_at(lambda p: p.members, state.parameters, others))
     for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after)):
@@ -135,9 +133,7 @@ def test_members_differ_and_find_noise_that_grows_with_the_input():
 
 def test_training_stops_after_the_steps_that_a_setting_says():
     method = Ensemble(**FIELDS, members=2, steps=5, search={"stop_after": [3, 5]})
-    after = jax.jit(
-        lambda state, steps: jax.lax.fori_loop(0, steps, lambda t, s: method.step(s, DATA, key=KEY)[0], state)
-    )
+    after = jax.jit(lambda state, n: jax.lax.fori_loop(0, n, lambda t, s: method.step(s, DATA, key=KEY)[0], state))
     state = start(method, DATA)
     stopped = method.with_settings(state, {"stop_after": 3.0})
     assert jax.tree.structure(stopped) == jax.tree.structure(state)
@@ -153,14 +149,8 @@ NOISE = 0.3
 
 
 def method_of(**fields):
-    defaults = {
-        "name": "laplace",
-        "optimiser": optax.adam(0.02),
-        "target_noise": NOISE,
-        "hidden": (3,),
-        "minibatch": 10,
-    }
-    return LinearisedLaplace(**{**defaults, **fields})
+    usual = {"name": "laplace", "optimiser": optax.adam(0.02), "target_noise": NOISE, "hidden": (3,), "minibatch": 10}
+    return LinearisedLaplace(**{**usual, **fields})
 
 
 def network_of(outputs, hidden=(3,)):
@@ -198,11 +188,8 @@ def test_without_a_hidden_layer_evidence_and_prediction_are_those_of_bayesian_re
     Phi, y = features(data.X, True), np.asarray(data.y)
     H = Phi.T @ Phi / NOISE + 2.0 * np.eye(3)
     w = np.linalg.solve(H, Phi.T @ y / NOISE)
-    network = eqx.tree_at(
-        lambda n: (n.layers[0].weight, n.layers[0].bias),
-        network_of(1, ()),
-        (jnp.asarray(w[:2, None]), jnp.asarray(w[2:])),
-    )
+    learned = lambda n: (n.layers[0].weight, n.layers[0].bias)
+    network = eqx.tree_at(learned, network_of(1, ()), (jnp.asarray(w[:2, None]), jnp.asarray(w[2:])))
     likelihood = Gaussian.initial(NOISE, 0, jnp.float64)
 
     @jax.jit

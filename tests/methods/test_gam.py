@@ -29,9 +29,8 @@ def rows(n=N, task="regression", seed=0):
     X = rng.uniform(-1, 2, size=(n, 2))
     f = np.sin(3 * X[:, 0]) + X[:, 1] + 0.5 * X[:, 0] * X[:, 1] - 0.7
     y = f + 0.3 * rng.normal(size=n)
-    return whole(
-        jnp.asarray(X), jnp.asarray(y if task == "regression" else np.sign(y)), 0 if task == "regression" else 2
-    )
+    classes = 0 if task == "regression" else 2
+    return whole(jnp.asarray(X), jnp.asarray(np.sign(y) if classes else y), classes)
 
 
 def gam(**fields):
@@ -207,9 +206,7 @@ def test_fixed_points_stay_on_their_grid_and_all_else_is_learned_as_before(natur
         np.testing.assert_array_equal(stack.Z, np.broadcast_to(grid.reshape(9, -1), stack.Z.shape))
     assert not np.array_equal(free.layer.stacks[0].Z, first.layer.stacks[0].Z)
     # a natural step of q comes after the others, which have moved the points of the free one
-    learned = [
-        (p.likelihood, [stack.kernel for stack in p.layer.stacks], None if natural_step else p.q) for p in (fixed, free)
-    ]
+    learned = [(p.likelihood, [s.kernel for s in p.layer.stacks], None if natural_step else p.q) for p in (fixed, free)]
     np.testing.assert_allclose(*(ravel_pytree(leaves)[0] for leaves in learned), rtol=1e-10)
 
 

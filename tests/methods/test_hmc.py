@@ -28,17 +28,8 @@ def data():
 @pytest.fixture(scope="module")
 def method():
     """A network without a hidden layer."""
-    return HMC(
-        name="hmc",
-        hidden=(),
-        target_noise=NOISE,
-        prior_shape=SHAPE,
-        chains=4,
-        warmup=300,
-        steps=STEPS,
-        samples=STEPS,
-        max_doublings=5,
-    )
+    fields = {"name": "hmc", "hidden": (), "target_noise": NOISE, "prior_shape": SHAPE, "max_doublings": 5}
+    return HMC(**fields, chains=4, warmup=300, steps=STEPS, samples=STEPS)
 
 
 @pytest.fixture(scope="module")

@@ -64,9 +64,8 @@ def matern32_and_linear(X, Y):
 def anova(X, Y):
     """Half the variance for the two main effects together, half for their interaction, from `inputs(N)`."""
     rows = np.asarray(inputs(N))
-    z0, z1 = (
-        np.exp(-0.5 * cdist(X[:, [d]], Y[:, [d]], "sqeuclidean") / np.median(pdist(rows[:, [d]])) ** 2) for d in (0, 1)
-    )
+    square = lambda d: cdist(X[:, [d]], Y[:, [d]], "sqeuclidean")
+    z0, z1 = (np.exp(-0.5 * square(d) / np.median(pdist(rows[:, [d]])) ** 2) for d in (0, 1))
     return 0.25 * (z0 + z1) + 0.5 * z0 * z1
 
 

@@ -13,18 +13,9 @@ from scipy.special import log_softmax
 
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
+from gpbench.core import likelihoods
 from gpbench.core.gaussians import Normal
-from gpbench.core.likelihoods import (
-    Gaussian,
-    Heteroscedastic,
-    Logistic,
-    NegativeBinomial,
-    Poisson,
-    Probit,
-    RobustMax,
-    Softmax,
-    StudentT,
-)
+from gpbench.core.likelihoods import Gaussian, Heteroscedastic, Logistic, Poisson, Probit, RobustMax, Softmax, StudentT
 from gpbench.errors import ConfigError
 from gpbench.methods.additive.gam import GAM
 from gpbench.methods.deep.dgp import DGP
@@ -47,9 +38,8 @@ def bounds(name, data, likelihood, layer):
     bound = lambda q: float(bound_of(method, VariationalParameters(layer, likelihood, q), data))
     arbitrary = [bound(random_q(seed, 3, likelihood.latents())) for seed in (0, 1, 2)]
     start = method.init(data, key=KEY)
-    state, _ = train(
-        method, data, 80, start_at(method, data, VariationalParameters(layer, likelihood, start.parameters.q))
-    )
+    parameters = VariationalParameters(layer, likelihood, start.parameters.q)
+    state, _ = train(method, data, 80, start_at(method, data, parameters))
     return np.asarray(arbitrary), bound(state.parameters.q)
 
 
@@ -178,7 +168,7 @@ def test_noise_that_does_not_deviate_is_gaussian_and_counts_of_a_large_shape_are
         np.testing.assert_allclose(arrays[1][name], arrays[0][name], rtol=1e-5, atol=1e-8, err_msg=name)
     data, method = counts(), SVI(name="svi", inducing=4)
     poisson = with_q(method, data, Poisson(jnp.asarray(0.3), None))
-    binomial = with_q(method, data, NegativeBinomial(jnp.asarray(0.3), jnp.log(1e9)))
+    binomial = with_q(method, data, likelihoods.NegativeBinomial(jnp.asarray(0.3), jnp.log(1e9)))
     np.testing.assert_allclose(bound_of(method, binomial, data), bound_of(method, poisson, data), rtol=1e-6)
 
 

@@ -111,11 +111,8 @@ def test_the_priors_factors_are_refined_by_expectation_propagation_one_weight_af
     variance = jax.tree.map(lambda leaf: 0.3 * leaf, q.variance)
     variance = Network((variance.layers[0], Affine(variance.layers[1].weight, jnp.array([50.0]), 3.0**0.5)))
     zeros = jnp.zeros(count)
-    state = PbpState(
-        PbpPosterior(q.mean, variance, NOISE),
-        Gamma(jnp.array(6.0), jnp.array(6.0)),
-        PriorFactors(zeros + 5.0 / 6.0, zeros, zeros),
-    )
+    prior = Gamma(jnp.array(6.0), jnp.array(6.0)), PriorFactors(zeros + 5.0 / 6.0, zeros, zeros)
+    state = PbpState(PbpPosterior(q.mean, variance, NOISE), *prior)
     m, v, gamma = flat(q.mean).copy(), flat(variance).copy(), (6.0, 6.0)
     factors = [(0.0, 5.0 / 6.0, 0.0, 0.0)] * count
     for _ in range(2):

@@ -39,9 +39,8 @@ NARROW = {"median": 2.0, "spread": 1e-3}
 
 def test_the_density_is_that_of_the_logarithms_and_its_median_grows_with_the_root_of_the_inputs():
     X = jnp.asarray(np.random.default_rng(0).normal(size=(9, 4)))
-    kernel = kernel_spec({"sum": ["matern32", {"squared_exponential": {"isotropic": True}}, "linear"]}).initial(
-        X, start="median"
-    )
+    spec = kernel_spec({"sum": ["matern32", {"squared_exponential": {"isotropic": True}}, "linear"]})
+    kernel = spec.initial(X, start="median")
     lengthscales = [kernel.parts[0].lengthscales, kernel.parts[1].lengthscales]
     expected = sum(norm(np.log(2.0 * np.sqrt(4)), 0.7).logpdf(np.log(part)).sum() for part in lengthscales)
     assert_allclose(LengthscalePrior(2.0, 0.7).log_prob(kernel, 4), expected, rtol=1e-12)
@@ -66,9 +65,8 @@ def test_the_objective_includes_the_prior(make, data):
     prior = LengthscalePrior(**NARROW).log_prob(kernel, 2)
     reported = [train(method, data, 1)[1][0] for method in (free, held)]
     assert_allclose(reported[1] - reported[0], prior, rtol=1e-8)
-    assert_allclose(
-        objective_of(held, held.init(data, key=KEY), data) - objective_of(free, state, data), prior, rtol=1e-8
-    )
+    difference = objective_of(held, held.init(data, key=KEY), data) - objective_of(free, state, data)
+    assert_allclose(difference, prior, rtol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", ["matern32", "periodic"])
@@ -80,10 +78,8 @@ def test_lengthscales_of_gam_have_the_prior_in_units_of_the_inputs(kernel):
     layer = make(pairs=[[0, 1]], lengthscale_prior={"median": 2.0, "spread": 0.7})
     widths, expected = np.ptp(regression(25).X, axis=0) if kernel == "matern32" else np.ones(2), 0.0
     for stack in layer.stacks:
-        lengthscales = (
-            np.exp(0.5 * stack.kernel.bases.kernel.log_lengthscale2)[:, :, 0] * widths[np.array(stack.inputs)]
-        )
-        expected += norm(np.log(2.0 * np.sqrt(lengthscales.shape[1])), 0.7).logpdf(np.log(lengthscales)).sum()
+        scales = np.exp(0.5 * stack.kernel.bases.kernel.log_lengthscale2)[:, :, 0] * widths[np.array(stack.inputs)]
+        expected += norm(np.log(2.0 * np.sqrt(scales.shape[1])), 0.7).logpdf(np.log(scales)).sum()
     assert_allclose(layer.log_prior(), expected, rtol=1e-12)
     assert make().log_prior() == 0.0
 
@@ -173,17 +169,14 @@ METHODS |= {"gfitc": ["method.inducing=5"], "pep": ["method.inducing=5"], "cagp"
 METHODS |= {"vif": ["method.inducing=5", "method.neighbours=3"], "sgpr_greedy": ["method.inducing=5"]}
 METHODS |= {"gam": ["method.inducing=5"], "dsdgp": ["method.inducing=5", "method.hidden=[1]"]}
 METHODS |= {"svgp": ["method.inducing=5", "method.subset_rows=null"]}
-METHODS |= {
-    "qsgp": ["method.features=inducing", "method.basis=null", "method.optimiser=null", "method.subset_rows=null"]
-}
+METHODS["qsgp"] = ["method.features=inducing", "method.basis=null", "method.optimiser=null", "method.subset_rows=null"]
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_starts_from_a_period_in_the_units_of_the_file(name):
     """gam scales inputs once more, to [0, 1]; later layers of a deep GP have no unit."""
-    method = build_method(
-        compose([f"method={name}", "method.kernel={periodic: {period: 7.0}}", *METHODS[name]])["method"]
-    )
+    cfg = compose([f"method={name}", "method.kernel={periodic: {period: 7.0}}", *METHODS[name]])
+    method = build_method(cfg["method"])
     is_binary, unit = method.tasks == {"binary"}, ROWS.std(axis=0)
     y = np.sign(YIELD - np.median(YIELD) + 1e-9) if is_binary else YIELD - YIELD.mean()
     data = whole(jnp.asarray(ROWS / unit), jnp.asarray(y), 2 * is_binary, unit=jnp.asarray(unit))

@@ -146,9 +146,7 @@ def test_weights_are_precisions_relative_to_their_mean(method):
 
 def test_repeats_keep_scikit_learns_equivalence():
     estimator = Regressor("linear", weights="repeats")
-    named = [
-        check for _, check in estimator_checks_generator(estimator) if "equivalence_on_dense" in check.func.__name__
-    ]
+    named = [one for _, one in estimator_checks_generator(estimator) if "equivalence_on_dense" in one.func.__name__]
     assert named
     for check in named:
         check(estimator)

@@ -1,5 +1,7 @@
 """Records and what lies beside them, which tests of damaged and of odd records share."""
 
+import subprocess
+
 import numpy as np
 from samples import sample
 
@@ -25,3 +27,9 @@ def record(id=A, **fields):
 
 def write(store, id=A, **fields):
     return store.write(record(id, **fields), CONFIG, TRACE, predictions=PREDICTIONS, state=STATE)
+
+
+def ended_pid():
+    """The id of a process that has ended."""
+    with subprocess.Popen(["true"]) as process:
+        return process.pid

@@ -74,9 +74,8 @@ def test_a_damaged_trace_of_a_collection_and_one_of_the_format_before_are_one_li
         assert store.trace(A) == store.trace(A) == {} and store.all()
         assert capsys.readouterr().err.count("\n") == 1
 
-    pq.write_table(
-        pa.table({"id": [A], "metrics.nll": [0.5], "_fields": ['["id"]'], "_config": [""]}), tmp_path / "a.parquet"
-    )
+    earlier = pa.table({"id": [A], "metrics.nll": [0.5], "_fields": ['["id"]'], "_config": [""]})
+    pq.write_table(earlier, tmp_path / "a.parquet")
     with pytest.raises(ConfigError, match="by an earlier gpbench, in another format; `gpbench collect DIR --out"):
         open_store(tmp_path / "a.parquet").all()
 

@@ -4,7 +4,7 @@ import json
 import os
 import pickle
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from damaged import raw, record
@@ -161,11 +161,8 @@ def test_readers_and_writers_at_the_same_time(store):
             store.write(record(f"{seed}{k:015x}", metrics={"nll": float(k)}), {}, {})
             seen.extend(Store(store.runs.parent).all())
 
-    threads = [threading.Thread(target=write, args=(seed,)) for seed in range(4, 8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4, 8)))
     made = [one for one in seen if one.id not in IDS]
     assert len(made) > 12 and all(one.metrics["nll"] == int(one.id[1:], 16) for one in made)
     assert agrees(store) and len(store.all()) == len(IDS) + 48

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from damaged import ended_pid
 
 from gpbench.errors import ClaimedError, StorageError
 from gpbench.records import locks
@@ -71,15 +72,9 @@ def _own_claim(results):
         return json.loads((results / "claims" / "own").read_text())
 
 
-def _ended_pid():
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
 @pytest.mark.parametrize("key", ["host", "boot", "pids"])
 def test_another_machine_with_the_same_names_is_another_machine(key, tmp_path):
-    _left(tmp_path, "a", **_own_claim(tmp_path) | {"pid": _ended_pid(), key: "other"})
+    _left(tmp_path, "a", **_own_claim(tmp_path) | {"pid": ended_pid(), key: "other"})
     assert locks.holder(tmp_path, "a")
     with pytest.raises(ClaimedError), locks.claim(tmp_path, ["a"]):
         pass
@@ -90,10 +85,10 @@ def test_a_process_that_ended_holds_nothing_and_a_claim_of_an_earlier_gpbench_un
     assert own["pid"] == os.getpid() and own["start"].isdigit()
     _left(tmp_path, "a", **own)
     _left(tmp_path, "b", **own | {"start": str(int(own["start"]) - 1)})
-    _left(tmp_path, "c", **own | {"pid": _ended_pid()})
+    _left(tmp_path, "c", **own | {"pid": ended_pid()})
     assert locks.holder(tmp_path, "a") and locks.holder(tmp_path, "b") is None is locks.holder(tmp_path, "c")
     before = {key: value for key, value in _own_claim(tmp_path).items() if key not in ("boot", "start")}
-    _left(tmp_path, "a", **before | {"pid": _ended_pid()})
+    _left(tmp_path, "a", **before | {"pid": ended_pid()})
     assert locks.holder(tmp_path, "a")
     _left(tmp_path, "a", silent=600, **before)
     assert locks.holder(tmp_path, "a") is None

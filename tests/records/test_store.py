@@ -3,14 +3,13 @@
 import errno
 import json
 import os
-import subprocess
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from damaged import A, raw, record
+from damaged import A, ended_pid, raw, record
 
 from gpbench.errors import ConfigError, StorageError
 from gpbench.records import collection, processes
@@ -69,26 +68,20 @@ def test_numbers_that_are_not_finite_or_whose_squares_are_not_are_null(store):
 @pytest.mark.parametrize("read", [lambda s: s.get(A), lambda s: s.all()[0], lambda s: s.last()])
 def test_a_record_that_a_killed_replacement_moved_aside_comes_back(store, read):
     write(store)
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    aside = store.runs / f".tmp-aaaaaaaaaaaaaaaa-{ended.pid}-01234567-old"  # between the two renames of `write`
+    aside = store.runs / f".tmp-aaaaaaaaaaaaaaaa-{ended_pid()}-01234567-old"  # between the two renames of `write`
     (store.runs / A).rename(aside)
     assert read(store) == record() and not aside.exists()
 
 
 @pytest.mark.parametrize("part, comes_back", [(0, True), (1, True), (2, False)])
-def test_a_process_that_moved_a_record_aside_is_known_by_its_start_and_its_machine(
-    store, part, comes_back, monkeypatch
-):
+def test_a_process_that_moved_a_record_aside_is_known_by_its_start_and_machine(store, part, comes_back, monkeypatch):
     """Its id may be another process's by now; and on another machine it may be alive, until it is silent for long."""
     write(store)
     facts = processes.name().split(".")
     aside = store.runs / f".tmp-aaaaaaaaaaaaaaaa-{'.'.join(facts)}-01234567-old"
     (store.runs / A).rename(aside)
     assert store.get(A) is None  # it is in the middle of `write`
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    facts[part] = [str(ended.pid), "1", "0123abcd"][part]
+    facts[part] = [str(ended_pid()), "1", "0123abcd"][part]
     other = aside.rename(store.runs / f".tmp-aaaaaaaaaaaaaaaa-{'.'.join(facts)}-01234567-old")
     assert (store.get(A) is not None) == comes_back != other.exists()
     monkeypatch.setattr("gpbench.records.processes._SILENT_SECONDS", -1.0)
@@ -96,11 +89,8 @@ def test_a_process_that_moved_a_record_aside_is_known_by_its_start_and_its_machi
 
 
 def test_many_writers_of_one_run_leave_one_whole_record(store):
-    threads = [threading.Thread(target=write, args=(store,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(write, [store] * 8))
     assert store.all() == [record()]
     assert [path.name for path in store.runs.iterdir()] == [A]
 
@@ -145,9 +135,8 @@ def test_a_folder_without_a_record_and_a_temporary_folder_do_not_count(store, ca
 
 
 def test_what_dead_processes_left_is_deleted_and_what_live_ones_write_is_not(store):
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    left, fresh, live = (store.runs / f".tmp-aa-{pid}-{k}" for k, pid in enumerate([dead.pid, dead.pid, os.getpid()]))
+    dead = ended_pid()
+    left, fresh, live = (store.runs / f".tmp-aa-{pid}-{k}" for k, pid in enumerate([dead, dead, os.getpid()]))
     for folder in (left, fresh, live):
         folder.mkdir(parents=True)
     for folder in (left, live):

@@ -26,12 +26,9 @@ class Browser:
         self._read, from_it = self._pipe()
         # it reads from descriptor 3 and writes to 4
         pipes = f'exec "$@" 3<&{to_it} 4>&{from_it}'
-        self._process = subprocess.Popen(
-            ["bash", "-c", pipes, "bash", CHROMIUM, f"--user-data-dir={self._folder}", *_FLAGS],
-            pass_fds=(to_it, from_it),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        words = ["bash", "-c", pipes, "bash", CHROMIUM, f"--user-data-dir={self._folder}", *_FLAGS]
+        quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        self._process = subprocess.Popen(words, pass_fds=(to_it, from_it), **quiet)
         os.close(to_it)
         os.close(from_it)
         self._count, self._rest, self._session = 0, b"", ""

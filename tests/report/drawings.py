@@ -53,18 +53,10 @@ def of_effects(id):
     grid, pairs = np.linspace(0, 1, 11)[:, None], np.stack(np.meshgrid(*[np.linspace(0, 1, 5)] * 2, indexing="ij"), -1)
     pairs = pairs.reshape(-1, 2)
     exact = np.stack([friedman_effect((d,), grid) for d in (0, 3)])
-    half = np.full(4, 0.5)
-    return {
-        "kept_X": np.array([[-1.0] * 4, [1.0] * 4]),
-        "kept_X_scale": half,
-        "kept_X_shift": half,
-        "kept_y_std": np.asarray(2.0),
-        "kept_effect1_inputs": np.array([[0.0], [3.0]]),
-        "kept_effect1_grid": grid,
-        "kept_effect1_mean": (exact + 0.3) / 2,
-        "kept_effect1_std": np.full(exact.shape, 0.1),
-        "kept_effect2_inputs": np.array([[0.0, 1.0]]),
-        "kept_effect2_grid": pairs,
-        "kept_effect2_mean": friedman_effect((0, 1), pairs)[None] / 2,
-        "kept_effect2_std": np.full((1, 25), 0.1),
-    }
+    arrays = {"X": np.array([[-1.0] * 4, [1.0] * 4]), "y_std": np.asarray(2.0)}
+    arrays |= dict.fromkeys(("X_scale", "X_shift"), np.full(4, 0.5))
+    effects = ([[0.0], [3.0]], grid, (exact + 0.3) / 2), ([[0.0, 1.0]], pairs, friedman_effect((0, 1), pairs)[None] / 2)
+    for k, (inputs, points, mean) in enumerate(effects, 1):
+        parts = {"inputs": np.array(inputs), "grid": points, "mean": mean, "std": np.full(mean.shape, 0.1)}
+        arrays |= {f"effect{k}_{name}": values for name, values in parts.items()}
+    return {f"kept_{name}": values for name, values in arrays.items()}

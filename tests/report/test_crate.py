@@ -147,10 +147,8 @@ def test_only_the_runs_of_the_table_are_in_it_and_seeds_are_said_where_some_are_
     gpbench.table(dataset="pima", method="sep", results=results).to_crate(tmp_path / "crate.zip")
     kept = collection.open_store(unpacked(tmp_path / "crate.zip", tmp_path)).all()
     assert [(record.dataset, record.method) for record in kept] == [("pima", "sep")] * 3
-    records = [
-        sample(f"{k:016x}", dataset="pima", method="sep", split=k, seed=seed) for k, seed in enumerate([0, 1, 1])
-    ]
-    facts = [gpbench.table(results=collected(tmp_path / f"{n}.parquet", records[:n])).to_markdown() for n in (1, 3)]
+    made = [sample(f"{k:016x}", dataset="pima", method="sep", split=k, seed=seed) for k, seed in enumerate([0, 1, 1])]
+    facts = [gpbench.table(results=collected(tmp_path / f"{n}.parquet", made[:n])).to_markdown() for n in (1, 3)]
     assert "- seed:" not in facts[0] and "- seed: 0 (1), 1 (2)" in facts[1]
 
 

@@ -74,16 +74,11 @@ def test_effects_are_of_the_runs_that_kept_them_and_without_any_there_is_one_lin
 def test_orders_are_slopes_of_lines_in_logarithms_along_one_size_where_the_others_are_fixed():
     """Seconds of C² M³ / 100 per step: exactly 2 along C and 3 along M; memory in proportion to C alone."""
     sizes = [(c, m) for c in (2, 4, 8) for m in (16,)] + [(4, 8), (4, 32)]
-    cells = [
-        replace(
-            cell(
-                {"method": "gam", "posterior": "full", "C": str(c), "M": str(m)},
-                record("a", seconds={"train": c**2 * m**3 / 1e3}, steps=10, step_memory_mb=5.0 * c),
-            ),
-            id=f"{c}-{m}",
-        )
-        for c, m in sizes
-    ]
+    cells = []
+    for c, m in sizes:
+        run = record("a", seconds={"train": c**2 * m**3 / 1e3}, steps=10, step_memory_mb=5.0 * c)
+        job = {"method": "gam", "posterior": "full", "C": str(c), "M": str(m)}
+        cells.append(replace(cell(job, run), id=f"{c}-{m}"))
     options = experiment(kind="orders", along=["C", "M"], colour="posterior", published={"C": {"full": 1}})
     figure = drawn(options, cells)
     along_c, along_m, memory, _ = figure.axes
@@ -98,9 +93,7 @@ def test_orders_are_slopes_of_lines_in_logarithms_along_one_size_where_the_other
 
 def test_orders_of_counted_steps_are_of_operations_and_leave_out_what_is_not_recorded():
     counts = {"2": 8.0, "4": 32.0, "8": 128.0}
-    cells = [
-        replace(cell({"method": "gam", "M": m}, record(m, step_operations=count)), id=m) for m, count in counts.items()
-    ]
+    cells = [replace(cell({"method": "gam", "M": m}, record(m, step_operations=n)), id=m) for m, n in counts.items()]
     figure = drawn(experiment(kind="orders", along=["M"], colour="method", counted=True), cells)
     assert "exponent of operations a step in M: gam 2.00 ± 0.00" in " ".join(small_print(figure))
     cells = [replace(cell({"method": "gam", "p": "x", "C": c, "M": "8"}, record(c, steps=4)), id=c) for c in ("2", "4")]

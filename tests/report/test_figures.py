@@ -38,13 +38,8 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
 
 
 def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
-    curve = traces.curve(
-        cell(
-            {"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")
-        ).finished,
-        "nll",
-        trace,
-    )
+    runs = record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")
+    curve = traces.curve(cell({"method": "sep"}, *runs).finished, "nll", trace)
     np.testing.assert_allclose(curve.seconds, np.arange(1, STEPS + 1) / 2)
     np.testing.assert_allclose(curve.mean, (trace("a")["nll"] + trace("bbbb")["nll"]) / 2)
     np.testing.assert_allclose(curve.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
@@ -114,13 +109,9 @@ def in_the_plane(id):
     axis = np.linspace(-1, 1, 20)
     grid = np.stack([g.ravel() for g in np.meshgrid(axis, 2 * axis)], axis=1)
     p = 1 / (1 + np.exp(-4 * grid[:, 0]))
-    return {
-        "kept_grid": grid,
-        "kept_log_probs": np.log(np.stack([1 - p, p], axis=1)),
-        "kept_X": grid[:50],
-        "kept_y": np.sign(grid[:50, 0]),
-        "kept_inducing": np.array([[0.5, 1.0], [-0.5, -1.0]]),
-    }
+    rows = {"kept_X": grid[:50], "kept_y": np.sign(grid[:50, 0])}
+    places = {"kept_grid": grid, "kept_inducing": np.array([[0.5, 1.0], [-0.5, -1.0]])}
+    return rows | places | {"kept_log_probs": np.log(np.stack([1 - p, p], axis=1))}
 
 
 def test_boundaries_have_a_panel_for_each_method_and_size_and_name_missing_runs():
@@ -223,12 +214,8 @@ def comparison(mean, printed, delta, metric, held_out=True):
     return Reproduction("sep/table1", "full", "pima", f"sep {mean}", entry, published, [delta > 0])
 
 
-COMPARED = [
-    comparison(0.5, 0.4, 4.0, "nll"),
-    comparison(0.3, 0.4, -5.0, "nll"),
-    comparison(-1.0, -1.1, 1.0, "test_ll"),
-    comparison(9.0, 1.0, 80.0, "nll", held_out=False),
-]
+COMPARED = [comparison(*of, "nll") for of in ((0.5, 0.4, 4.0), (0.3, 0.4, -5.0))]
+COMPARED += [comparison(-1.0, -1.1, 1.0, "test_ll"), comparison(9.0, 1.0, 80.0, "nll", held_out=False)]
 
 
 def test_targets_are_drawn_at_printed_and_ours_with_deviations_legend_and_notes():

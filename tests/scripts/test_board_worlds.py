@@ -40,9 +40,7 @@ def test_the_sets_of_a_family_taken_as_independent_make_false_claims_and_those_t
     assert worlds.measured(independent, 60)[0] > 12 > worlds.measured(as_one, 60)[0]
 
 
-def test_the_script_prints_a_line_for_each_world_and_redrawn_records_have_the_truth_of_all_data_sets(
-    monkeypatch, capsys
-):
+def test_the_script_prints_a_line_per_world_and_redrawn_records_have_the_truth_of_all_data_sets(monkeypatch, capsys):
     redrawn = worlds.Redrawn("regression", 5)
     assert redrawn.board(np.random.default_rng(0)).shares.shape[1] == 5
     assert redrawn.truth.mean() == pytest.approx(0.5) and np.ptp(redrawn.truth) > 0.3

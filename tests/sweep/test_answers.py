@@ -2,6 +2,7 @@
 
 import errno
 import io
+import itertools
 import os
 import signal
 import subprocess
@@ -73,11 +74,9 @@ def test_a_split_that_is_not_finite_is_left_out_of_the_mean_and_unknown_jobs_sta
     records = [sample(str(k), split=k, metrics={"nll": k or None}) for k in range(3)]
     assert _recorded_before([], records).text == "nll 1.5, 1 run not finite"
     assert _recorded_before([], records[:1]).text == "nll 1 run not finite"
+    places = itertools.product((0.15, 0.5), ("crabs", "australian"), ("svi", "gfitc"))
     words = [
-        ["protocol=hl2016", f"dataset={name}", f"method={method}", f"method.inducing={m}", "split=all"]
-        for m in (0.15, 0.5)
-        for name in ("crabs", "australian")
-        for method in ("svi", "gfitc")
+        ["protocol=hl2016", f"dataset={d}", f"method={m}", f"method.inducing={n}", "split=all"] for n, d, m in places
     ]
     jobs = [Job(line, RunPlan.from_config(compose(line))) for line in words]
     unknown = Job(["never run"], RunPlan({}, "", [Run("0" * 16, "", 0)]))
@@ -121,9 +120,8 @@ def test_the_time_left_is_steady_where_jobs_differ_in_size(monkeypatch):
     estimates = []
     for step in range(10, 101, 10):  # one unit of work a second: b takes 10 s, c 180 s
         now[0] = step / 10
-        view.running(
-            [SimpleNamespace(overrides=["dataset=b"], last_line=f"b  sep  step {step}/100  split 0 (0/1 done)")]
-        )
+        line = f"b  sep  step {step}/100  split 0 (0/1 done)"
+        view.running([SimpleNamespace(overrides=["dataset=b"], last_line=line)])
         estimates.append(now[0] + _seconds(view.summary()))
     view.ended(Outcome(["dataset=b"], "done", "rmse 1", 10.0))
     for split in range(9):

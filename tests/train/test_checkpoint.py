@@ -45,12 +45,8 @@ def test_what_is_saved_is_loaded_and_deleting_leaves_nothing_even_of_a_killed_pr
 
 def test_a_state_of_another_shape_type_or_size_does_not_fit_and_is_never_unpickled(checkpoint):
     b = STATE["b"]
-    others = [
-        {"a": jnp.arange(4.0), "b": b},
-        {"a": jnp.arange(3), "b": b},
-        {"a": STATE["a"], "b": b[:1]},
-        {"a": STATE["a"], "b": (*b, jnp.ones(1))},
-    ]
+    others = [{"a": a, "b": b} for a in (jnp.arange(4.0), jnp.arange(3))]
+    others += [{"a": STATE["a"], "b": parts} for parts in (b[:1], (*b, jnp.ones(1)))]
     assert [checkpoint.load(other) for other in others] == [None] * 4
     with open(checkpoint.path, "wb") as file:
         np.savez(file, facts=json.dumps(FACTS), **{f"state/{i}": np.array([{}], dtype=object) for i in range(3)})

@@ -81,13 +81,7 @@ def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp
     record = store.last()
     assert record.setting == "exposure=days"
     assert not {"excess_loss", "spread", "excess_rmse"} & (record.diagnostics or {}).keys()
-    words += [
-        "method=svi_minibatch",
-        "method.batch_size=16",
-        "method.steps=30",
-        "run.save=true",
-        "run.predictions=true",
-    ]
+    words += ["method=svi_minibatch", "method.batch_size=8", "method.steps=30", "run.save=true", "run.predictions=true"]
     assert main(["run", *words]) == 0
     trained = store.predictions((record := store.last()).id)
     assert main(["run", *words, "run.stream=true", "run.again=true"]) == 0
@@ -118,14 +112,11 @@ def test_exposures_that_cannot_be_used_are_one_line(change, words, line, tmp_pat
 
 def test_what_an_estimator_has_no_exposure_of_is_refused():
     rows = np.column_stack([X, DAYS])
-    for message, ask in (
-        ("exposure is for counts", lambda: Regressor("svi", exposure=1).fit(rows, Y)),
-        ("exposure=2 is none of 0, 1", lambda: Regressor("svi", options=POISSON, exposure=2).fit(rows, Y)),
-        (
-            "must be without gaps, beside another",
-            lambda: Regressor("svi", options=POISSON, exposure=0).fit(rows[:, :1], Y),
-        ),
-        ("must be above 0", lambda: Regressor("svi", options=POISSON, exposure=0).fit(rows, Y)),
+    for message, options, exposure, inputs in (
+        ("exposure is for counts", None, 1, rows),
+        ("exposure=2 is none of 0, 1", POISSON, 2, rows),
+        ("must be without gaps, beside another", POISSON, 0, rows[:, :1]),
+        ("must be above 0", POISSON, 0, rows),
     ):
         with pytest.raises(ValueError, match=message):
-            ask()
+            Regressor("svi", options=options, exposure=exposure).fit(inputs, Y)

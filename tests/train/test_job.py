@@ -37,9 +37,7 @@ def test_what_ran_before_changes_nothing_and_another_seed_gives_other_numbers(tm
     after = job(tmp_path / "after", *WALK[:-1], "split=[0,1,2]", "run.together=1")
     first = job(tmp_path / "first", *WALK, "split=2")
     assert numbers(first) == numbers(after[2:])
-    one, again, other = (
-        job(tmp_path / name, *WALK, f"seed={seed}")[0] for name, seed in (("a", 0), ("b", 0), ("c", 1))
-    )
+    one, again, other = (job(tmp_path / name, *WALK, f"seed={seed}")[0] for name, seed in zip("abc", (0, 0, 1)))
     assert numbers([one]) == numbers([again])
     assert one.metrics["nll"] != other.metrics["nll"] and one.id != other.id
     assert one.cell == other.cell

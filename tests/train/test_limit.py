@@ -48,9 +48,7 @@ def test_a_run_within_its_limit_is_the_same_run_as_one_without(tmp_path):
     assert record.machine_rate > 0.0 and plain.machine_rate is None
 
 
-def test_a_run_over_its_limit_is_recorded_as_lost_and_made_again_without_one_or_with_a_larger(
-    tmp_path, monkeypatch, capfd
-):
+def test_a_run_over_its_limit_is_recorded_as_lost_and_made_again_without_or_with_a_larger(tmp_path, monkeypatch, capfd):
     ended, codes = threading.Event(), []
     monkeypatch.setattr(os, "_exit", lambda code: (codes.append(code), ended.set()))
 

@@ -35,15 +35,9 @@ def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, sc
     """A fit whose only metric is the mean log probability."""
     display = quiet(stream)
     display.begin("walk", method.steps, label(group.members))
-    return fit(
-        programs or programs_of(method),
-        group,
-        cadence=Cadence(every, save_every),
-        score=score or (lambda predictions: {"log_prob": predictions["log_prob"].mean(axis=1)}),
-        checkpoint=checkpoint,
-        progress=display,
-        stop=stop or StopRequest(),
-    )
+    score = score or (lambda predictions: {"log_prob": predictions["log_prob"].mean(axis=1)})
+    fields = {"checkpoint": checkpoint, "progress": display, "stop": stop or StopRequest(), "score": score}
+    return fit(programs or programs_of(method), group, cadence=Cadence(every, save_every), **fields)
 
 
 def same(one, other) -> bool:
@@ -184,9 +178,7 @@ def test_splits_whose_states_have_unlike_forms_do_not_train_together_and_evaluat
             many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1000, *leaf.shape)), one)
             return MixturePredictive(many, jnp.zeros(1000, X.dtype))
 
-    few, many = (
-        train(method(name="walk", steps=40, batch_size=7), group(), None, every=None) for method in (Averaged, Walk)
-    )
+    few, many = (train(cls(name="walk", steps=40, batch_size=7), group(), None, every=None) for cls in (Averaged, Walk))
     assert few.trace["step"].tolist() == [40]
     assert many.trace["step"].tolist() == [10, 20, 30, 40]
 

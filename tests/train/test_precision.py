@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAIN = "import sys; from gpbench.cli import main; sys.exit(main(sys.argv[1:]))"
 SETTINGS = {"JAX_ENABLE_X64": "0", "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16", "JAX_NUMPY_DTYPE_PROMOTION": "strict"}
 SETTINGS |= {"JAX_NUMPY_RANK_PROMOTION": "raise", "JAX_DEFAULT_PRNG_IMPL": "rbg", "JAX_RANDOM_SEED_OFFSET": "3"}
+FAST = "--xla_cpu_enable_fast_math"
 
 
 def numbers(folder: Path, code: str, **settings: str) -> tuple:
@@ -47,17 +48,9 @@ def test_neither_the_environment_nor_an_earlier_import_of_jax_changes_a_number(t
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
-        (
-            "XLA_FLAGS",
-            "--xla_cpu_enable_fast_math=true",
-            r"^XLA_FLAGS has --xla_cpu_enable_fast_math: .*; leave it out$",
-        ),
-        ("XLA_FLAGS", "--xla_cpu_enable_fast_math", r"^XLA_FLAGS has --xla_cpu_enable_fast_math: "),
-        (
-            "XLA_FLAGS",
-            "--xla_dump_to= --xla_cpu_enable_fast_min_max=1",
-            r"^XLA_FLAGS has --xla_cpu_enable_fast_min_max",
-        ),
+        ("XLA_FLAGS", f"{FAST}=true", rf"^XLA_FLAGS has {FAST}: .*; leave it out$"),
+        ("XLA_FLAGS", FAST, rf"^XLA_FLAGS has {FAST}: "),
+        ("XLA_FLAGS", "--xla_dump_to= --xla_cpu_enable_fast_min_max=1", "^XLA_FLAGS has --xla_cpu_enable_fast_min_max"),
         ("NVIDIA_TF32_OVERRIDE", "1", r"^NVIDIA_TF32_OVERRIDE is set: .*; leave it out$"),
     ],
 )

@@ -111,17 +111,12 @@ def test_what_cannot_be_recalibrated_is_one_line_before_any_work(words, line, tm
 
 
 def test_few_rows_and_what_an_estimator_lacks_are_refused():
+    make = lambda name, **more: Regressor(name, **options("scale"), **more)
     for message, ask in (
-        (
-            "keeps 50 training rows out, and there are 90",
-            lambda: Regressor("gpr", **options("scale")).fit(X[:90], Y[:90]),
-        ),
-        ("takes no sample_weight", lambda: Regressor("gpr", **options("scale")).fit(X, Y, np.arange(150.0) + 1.0)),
-        (
-            "no sample_weight",
-            lambda: Regressor("pbp", **options("scale"), weights="repeats").fit(X, Y, np.arange(150) % 2 + 1.0),
-        ),
-        ("no joint covariance", lambda: Regressor("linear", **options("scale")).fit(X, Y).predict(X, return_cov=True)),
+        ("keeps 50 training rows out, and there are 90", lambda: make("gpr").fit(X[:90], Y[:90])),
+        ("takes no sample_weight", lambda: make("gpr").fit(X, Y, np.arange(150.0) + 1.0)),
+        ("no sample_weight", lambda: make("pbp", weights="repeats").fit(X, Y, np.arange(150) % 2 + 1.0)),
+        ("no joint covariance", lambda: make("linear").fit(X, Y).predict(X, return_cov=True)),
     ):
         with pytest.raises(ValueError, match=message):
             ask()

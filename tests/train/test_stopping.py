@@ -181,10 +181,8 @@ def test_a_wrong_value_is_one_line(fields, line_of_text):
 
 def test_trials_of_settings_have_the_optimisers_own_rate_and_compile_once():
     """Whatever is in `rates`, the first of which would diverge: they are chosen after the settings."""
-    data, fields = (
-        members(),
-        {"search": {"stop_after": (5, 40)}, "optimiser": decaying_adam(rate=0.03), "trial_steps": 9},
-    )
+    data = members()
+    fields = {"search": {"stop_after": (5, 40)}, "optimiser": decaying_adam(rate=0.03), "trial_steps": 9}
     method = line(rates=(1e9, 0.05), **fields)
     rows = whole(data.X[0], data.y[0])
     stops = [chosen_state(m, rows, key=data.init_keys[0]).clock.stop_after for m in (method, line(**fields))]

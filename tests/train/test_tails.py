@@ -62,9 +62,8 @@ def test_scores_of_two_thresholds_are_not_compared(tmp_path, capsys):
     sides = ["setting:dataset.threshold=0", "setting:dataset.threshold=9"]
     for verb in (["compare", *sides], ["rank"]):
         assert main([*verb, "--metric", "tail_crps", "--results", str(tmp_path / "r")]) == 2
-        assert (
-            "runs on tide have dataset.threshold=0 or dataset.threshold=9: take those of one" in capsys.readouterr().err
-        )
+        line = "runs on tide have dataset.threshold=0 or dataset.threshold=9: take those of one"
+        assert line in capsys.readouterr().err
     assert main(["compare", *sides, "--metric", "rmse", "--results", str(tmp_path / "r")]) == 0
 
 

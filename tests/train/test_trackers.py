@@ -117,10 +117,8 @@ def test_wandb_and_tensorboard_have_settings_points_and_what_became_of_a_run(tmp
     assert {"id": "a" * 16, "name": "a b", "resume": "allow"}.items() <= (known := wandb.init.call_args.kwargs).items()
     run, settings = wandb.init.return_value, {"seed": 0, "method.ranks": [1, None]}
     points = [call.log({"nll": 0.75, "objective": -3.0}, step=10), call.log(FINAL, step=20)]
-    assert known["config"] == settings and run.mock_calls[:2] + run.mock_calls[-1:] == [
-        *points,
-        call.finish(exit_code=0),
-    ]
+    assert known["config"] == settings
+    assert run.mock_calls[:2] + run.mock_calls[-1:] == [*points, call.finish(exit_code=0)]
     scalars = [each.args for each in board.summary.scalar.call_args_list]
     assert scalars[:2] == [("nll", 0.75), ("objective", -3.0)] and dict(scalars[2:]) == FINAL
     texts = [call("settings", "seed=0  \nmethod.ranks=[1, null]"), call("status", "done")]

@@ -199,14 +199,9 @@ def _pickles(rng, trap, folder, record, config):
             (folder / name).write_bytes(
                 rng.choice([content.getvalue(), pickle.dumps(_Payload(trap.marks / "raw")), b"\x93NUMPY" + b"[" * 1000])
             )
-    field = pa.field(
-        "row",
-        pa.binary(),
-        metadata={
-            b"ARROW:extension:name": b"arrow.py_extension_type",
-            b"ARROW:extension:metadata": pickle.dumps(_Payload(trap.marks / "arrow")),
-        },
-    )
+    extension = {b"ARROW:extension:name": b"arrow.py_extension_type"}
+    extension[b"ARROW:extension:metadata"] = pickle.dumps(_Payload(trap.marks / "arrow"))
+    field = pa.field("row", pa.binary(), metadata=extension)
     pq.write_table(pa.table([pa.array([b"x"])], schema=pa.schema([field])), folder / "predictions.parquet")
 
 
