@@ -134,10 +134,10 @@ def multirun(
     _require_names(keys)
     config_dirs, texts = folders(config_dir), list(overrides)
     choices = {key: _words_of_choices(key, value) for key, value in with_results(keys, texts, results).items()}
-    data, dirs = with_cards([*choices.get("dataset", ()), *choices.get("target", ())], config_dirs)
-    if dirs != config_dirs:  # tables, whose cards may be several
-        names = [name for text in data for name in text.partition("=")[2].split(",")]
-        choices, config_dirs = {**choices, "dataset": [f"dataset={name}" for name in names]}, dirs
+    given = [*choices.get("dataset", ()), *choices.get("target", ())]
+    data, config_dirs = with_cards(given, config_dirs)
+    if data != given:  # tables, whose cards may be several
+        choices["dataset"] = [f"dataset={name}" for text in data for name in text.partition("=")[2].split(",")]
         choices.pop("target", None)
     common = [text for text in texts if not text.startswith("hydra")]
     listed = [[*job, *common] for job in itertools.product(*choices.values())]

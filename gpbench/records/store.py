@@ -181,7 +181,7 @@ class Store:
     def _every(self, whole: bool) -> Iterator[tuple[str, Record | None, str]]:
         """The id of each run, its record, or None and what is wrong with it."""
         ids = [*self._ids()]
-        if whole or not self.is_folder or len(ids) < index.FEWEST:
+        if whole or not self.is_folder:
             return ((id, *self._read(id, whole=whole)) for id in ids)
         return index.Index(self.runs, ids).records()
 
