@@ -134,9 +134,9 @@ def multirun(
     _require_names(keys)
     config_dirs, texts = folders(config_dir), list(overrides)
     choices = {key: _words_of_choices(key, value) for key, value in with_results(keys, texts, results).items()}
-    given = [*choices.get("dataset", ()), *choices.get("target", ())]
-    data, config_dirs = with_cards(given, config_dirs)
-    if data != given:  # tables, whose cards may be several
+    tables = [*choices.get("dataset", ()), *choices.get("target", ())]
+    data, config_dirs = with_cards(tables, config_dirs)
+    if data != tables:  # whose cards may be several
         choices["dataset"] = [f"dataset={name}" for text in data for name in text.partition("=")[2].split(",")]
         choices.pop("target", None)
     common = [text for text in texts if not text.startswith("hydra")]

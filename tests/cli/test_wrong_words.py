@@ -32,7 +32,7 @@ WRONG = {
     "data rows --split 0 sinc moons --out x.npz": "one file for 2 data sets",
     "data rows --split 0 sinc --out none/x.npz": "no such folder",
     "data check all target=drag": "target=drag: this is for the path of a table, as in a.csv target=drag\n",
-    "data check openml:abc": "give the number of a data set",
+    "data check openml:abc": "give a number of openml.org",
     "cite sepp": "'sepp'; did you mean sep",
     "plot sep/fig2 --metric nll": "--metric is for runs, and not for figures: leave it out",
     "plot --last --preset full": "--preset is for figures, and not for runs: leave it out",
