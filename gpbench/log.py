@@ -14,7 +14,13 @@ class _Stderr(logging.Handler):
     """Prints a line for each message on the stderr of the moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"gpbench: {printable(self.format(record))}", file=sys.stderr, flush=True)
+        print(f"gpbench: {self.format(record)}", file=sys.stderr, flush=True)
+
+
+def _make_printable(record: logging.LogRecord) -> bool:
+    """Takes out of a message what no handler should have: line ends, control characters, halves of letters."""
+    record.msg, record.args = printable(record.getMessage()), None
+    return True
 
 
 def set_level(level: str | None = None) -> None:
@@ -39,5 +45,6 @@ warn_once = functools.cache(warn)
 
 
 log.addHandler(_Stderr())
+log.addFilter(_make_printable)
 log.propagate = False  # else a program with a handler of its own would have each line twice
 log.setLevel(logging.getLevelNamesMapping().get(os.environ.get("GPBENCH_LOG", "").upper(), logging.INFO))
