@@ -56,7 +56,8 @@ def gpbench(tmp_path, monkeypatch, new_file):
     for name, text in FILES.items():
         new_file(tmp_path / "site" / name, text)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{tmp_path / 'site'}")
-    monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "results"))
+    for name in ("results", "store"):
+        monkeypatch.setenv(f"GPBENCH_{name.upper()}", str(tmp_path / name))
 
     def run(*words):
         done = subprocess.run([sys.executable, "-m", "gpbench", *words], cwd=tmp_path, capture_output=True, text=True)
