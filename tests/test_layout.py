@@ -38,7 +38,7 @@ BUDGETS = {
     ("base",): 2_716,
     ("core",): 6_298,
     ("methods",): 6_852,
-    ("data",): 5_119,
+    ("data",): 5_115,
     ("config",): 1_387,
     ("records", "experiments"): 3_094,
     ("train",): 2_671,

@@ -42,9 +42,7 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
     notes = {
         f"{hidden:,} rows of the sheet are hidden, as by a filter, and read like the others": hidden,
         f"merged cells ({listed(merged, 3)}): the first has the value, and the others are empty": merged,
-        "cells with an error are read as empty, and hidden rows and merged cells are not said: .xlsx has them": facts[
-            "unread"
-        ],
+        "errors are read as empty cells, and hidden rows and merged cells are not said, as of .xlsx": facts["unread"],
         f"the file has other sheets: `sheet` names one of {others}": others,
     }
     return of_rows(table, skip, is_sheet=True)._replace(notes=tuple(note for note, is_so in notes.items() if is_so))

@@ -63,10 +63,8 @@ def split_file(content: bytes, rows: int) -> bytes:
     names = re.findall(r"(?im)^[ \t]*@attribute\s+['\"]?(\w+)", head.decode(errors="replace"))
     try:
         table = pandas.read_csv(io.BytesIO(b"".join(body)), names=names, comment="%", dtype={"type": "category"})
-        of_row, is_test = (
-            table["rowid"].to_numpy("int64"),
-            table["type"].str.strip().str.upper().to_numpy(str) == "TEST",
-        )
+        of_row = table["rowid"].to_numpy("int64")
+        is_test = table["type"].str.strip().str.upper().to_numpy(str) == "TEST"
         folds, of_split = np.unique(table[["repeat", "fold"]].to_numpy("int64"), axis=0, return_inverse=True)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"its file of splits is none of OpenML's ({' '.join(str(error).split())[:80]})") from None

@@ -141,7 +141,7 @@ def _parts(value: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     whole, real, tables = list[str](), list[str](), list[str]()
     for name, item in value.items():
         kind = type(item)
-        if kind is str or name in _SHARED or name not in slots():
+        if name in _SHARED or name not in slots():
             continue
         if kind is int or kind is float:
             (whole if kind is int else real).append(name)

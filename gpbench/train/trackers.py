@@ -1,6 +1,6 @@
 """Experiment trackers that follow runs (`run.log`): ours, and those of entry points of `gpbench.loggers`.  Called with
-the id of a run, its label, its settings by dotted key and the results folder, each follows
-that run: `update(step, objective, metrics)` gets the points of its trace and then its results, `end` its status."""
+the id of a run, its label, its settings by dotted key and the results folder, each follows that
+run: `update(step, objective, metrics)` gets the points of its trace and then its results, `end` its status."""
 
 import fcntl
 import math
@@ -103,7 +103,7 @@ def _wandb(id: str, label: str, settings: Mapping[str, Any], results: Path) -> A
 
     options = {"resume": "allow", "reinit": "create_new", "settings": {"console": "off"}}  # which takes what is printed
     project = os.environ.get("WANDB_PROJECT", "gpbench")
-    run = wandb.init(project=project, id=id, name=label, config=dict(settings), **options)
+    run = wandb.init(project=project, id=id, name=label, config=settings, **options)
 
     def end(status: str) -> None:
         run.summary["status"] = status
