@@ -16,7 +16,7 @@ from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import FACTS, Experiment, text
-from gpbench.experiments.kinds import TABLES
+from gpbench.experiments.layout import TABLES
 from gpbench.experiments.status import Cell
 
 _AVERAGE = "(average)"  # name of the data set of published averages over data sets (papers.csv)

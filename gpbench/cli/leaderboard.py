@@ -8,7 +8,7 @@ from pathlib import Path
 from gpbench import paths
 from gpbench.analysis.leaderboard import DIVISIONS, LIMIT, division_of, eligible, lost, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet
-from gpbench.api.leaderboards import board_of
+from gpbench.api.comparisons import board_of
 from gpbench.api.tables import Table
 from gpbench.cli.output import Named, results_folder
 from gpbench.config.compose import compose

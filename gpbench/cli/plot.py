@@ -10,7 +10,7 @@ from typing import Literal
 from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.errors import AbsentError, ConfigError, StorageError, require
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.kinds import FIGURES
+from gpbench.experiments.layout import FIGURES
 from gpbench.experiments.status import Cell, absent
 from gpbench.log import is_quiet
 from gpbench.records.record import Record

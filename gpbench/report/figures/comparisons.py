@@ -11,7 +11,7 @@ from gpbench.analysis import rankings
 from gpbench.analysis.comparison import RULE
 from gpbench.analysis.differences import Difference, note
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
-from gpbench.analysis.ranks import Ranking, ranking_notes
+from gpbench.analysis.rankings import Ranking, ranking_notes
 from gpbench.analysis.sides import Side
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment

@@ -15,7 +15,7 @@ from gpbench.analysis.tables import row, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.kinds import FIGURES
+from gpbench.experiments.layout import FIGURES
 from gpbench.report.site.facts import Facts, PlannedExperiment
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from gpbench.analysis.comparison import Comparison, labels, method_of, with_metr
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import number
 from gpbench.analysis.provenance import imported_note
-from gpbench.analysis.ranks import rank_table, ranking_notes
+from gpbench.analysis.rankings import rank_table, ranking_notes
 from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import seconds_notes, with_marks
 from gpbench.claims.grades import Judged
