@@ -14,10 +14,10 @@ from gpbench.analysis.provenance import facts_of, run_facts
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
-from gpbench.experiments import status
+from gpbench.experiments import plan
 from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.layout import TABLES
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 
 _AVERAGE = "(average)"  # name of the data set of published averages over data sets (papers.csv)
 
@@ -59,7 +59,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
         name=experiment.id,
         answer=answer(experiment, planned, blocks),
         summary=[
-            *status.preset_lines(planned, preset),
+            *plan.preset_lines(planned, preset),
             *tables.splits_line(entries),
             *agreement(entries),
             *missing_line(experiment, preset, planned),
@@ -199,7 +199,7 @@ def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
             "method": _method(experiment, cell),
             "missing": len(cell.missing),
             "planned": len(cell.splits),
-            "words": status.names(cell, planned),
+            "words": plan.names(cell, planned),
         }
         for cell in planned
         if cell.missing

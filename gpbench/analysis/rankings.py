@@ -19,7 +19,7 @@ from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell, preset_lines
+from gpbench.experiments.plan import Cell, preset_lines
 from gpbench.metrics import Metric, find, ranking_direction
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record

@@ -271,7 +271,7 @@ def leaderboard(
         require(not absent, f"{method} has no place: {fault}", AbsentError)
         require_known(method, runs.methods, f"no method {method!r} on the board of {runs.division.name}", AbsentError)
         sheet = leaderboard_sheet.place_sheet(runs, method)
-    return Table(sheet, picture=("leaderboard.draw_board", runs), records=runs.runs.values(), results=results)
+    return Table(sheet, picture=("comparisons.draw_board", runs), records=runs.runs.values(), results=results)
 
 
 def board_of(division: str, quick: bool, results: Results, rows: Range = ANY) -> boards.BoardRuns:

@@ -83,7 +83,7 @@ def add(
             raise AbsentError("it has no place without a run, or a recorded loss, on each data set of the others")
     except AbsentError as error:
         raise failure or error from None
-    sheet, picture = place_sheet(runs, name), ("leaderboard.draw_board", runs)
+    sheet, picture = place_sheet(runs, name), ("comparisons.draw_board", runs)
     table = Table(sheet, picture=picture, records=runs.runs.values(), results=stores)
     if folder == paths.results_dir():
         flags = " --quick" * (not full) + f" --division {division}" * (division != "regression")

@@ -41,7 +41,9 @@ _EPILOG = """gpbench VERB --help describes a verb, for example gpbench run --hel
 eval "$(register-python-argcomplete gpbench)" lets bash and zsh complete words"""
 _OF_PYTHON = {"best", "compare", "leaderboard show", "ls", "power", "rank", "table", "verify"}
 """Functions of the Python interface that are verbs; the others are in `gpbench.cli.VERB`."""
-_ELSEWHERE = {"import": "import_:import_files"} | {verb: f"recorded:{verb}" for verb in ("predict", "rm", "show")}
+_ELSEWHERE = {"import": "import_:import_files"} | {
+    verb: f"recorded:{verb}" for verb in ("cite", "predict", "rm", "show")
+}
 
 
 def call(argv: Sequence[str]) -> int:

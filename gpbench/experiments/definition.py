@@ -16,7 +16,7 @@ from gpbench import paths, yamls
 from gpbench.errors import ConfigError, as_word, require, require_known
 from gpbench.experiments import layout
 from gpbench.experiments.layout import entries
-from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
+from gpbench.schema import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
 PRESETS = ("quick", "full")
 

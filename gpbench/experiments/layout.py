@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 from gpbench import own_metrics, targets
 from gpbench.errors import ConfigError, as_word, nearest
-from gpbench.keys import Keys
-from gpbench.schema import WORDS, Range, is_number
+from gpbench.schema import WORDS, Keys, Range, is_number
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gpbench.analysis.experiment import table
 from gpbench.analysis.rankings import rank_table
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.papers.published import UNRANKED
 from gpbench.report import figures
 from gpbench.report.figures import style

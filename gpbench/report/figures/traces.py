@@ -13,7 +13,7 @@ from numpy import ndarray
 from gpbench.analysis.statistics import mean_stderr
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.records.arrays import share_seconds
 from gpbench.records.record import Record
 from gpbench.report.figures import style

@@ -13,7 +13,7 @@ from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
 from gpbench.analysis.tables import row, seconds_notes
 from gpbench.errors import ConfigError
-from gpbench.experiments import status
+from gpbench.experiments import plan
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.layout import FIGURES
 from gpbench.report.site.facts import Facts, PlannedExperiment
@@ -30,11 +30,11 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
     missing = [cell for cell in planned.cells if cell.missing]
     values: dict[str, Any] = {
         "planned": planned,
-        "preset_lines": status.preset_lines(planned.cells, planned.preset),
+        "preset_lines": plan.preset_lines(planned.cells, planned.preset),
         "figures": [],
         "undrawn": [],
         "boards": [],
-        "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
+        "incomplete": [*zip(plan.all_names(missing, planned.cells), missing)],
         "grids": (),
         "blocks": (),
     }
@@ -49,7 +49,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
         files |= drawn_files
     for board in facts.boards if planned.preset == "full" else ():
         if board.division.experiment == experiment.id:
-            from gpbench.report.figures.leaderboard import draw_board
+            from gpbench.report.figures.comparisons import draw_board
 
             values["boards"].append((leaderboard_sheet.sheet(board, whole=True), f"{name}.svg"))
             files[f"{name}.svg"] = drawn(draw_board(board))
