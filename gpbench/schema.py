@@ -4,7 +4,7 @@ meaning.  No JAX."""
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -251,11 +251,6 @@ class Keys:
     """The keys that a mapping has, by name."""
 
     keys: Mapping[str, Key] = dataclasses.field(default_factory=dict)
-
-    @classmethod
-    def from_names(cls, required_keys: Iterable[str] = (), optional_keys: Iterable[str] = ()) -> "Keys":
-        """Keys by their names alone, with any values."""
-        return cls({**dict.fromkeys(required_keys, required()), **dict.fromkeys(optional_keys, optional())})
 
     def __or__(self, other: "Keys") -> "Keys":
         return Keys({**self.keys, **other.keys})

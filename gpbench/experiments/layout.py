@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from gpbench import own_metrics, targets
 from gpbench.errors import ConfigError, as_word, nearest
-from gpbench.schema import WORDS, Keys, Range, is_number
+from gpbench.schema import WORDS, Key, Keys, Range, is_number
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ TABLES: Mapping[str, Kind] = {
     "ranks": Kind("gpbench.analysis.rankings.table", _RANKS, _RANK_SETS),
 }
 FIGURES: Mapping[str, Kind] = {
-    "traces": _figure("traces.draw", {"panels": "metrics", "colour": "key"}, _TRACES),
+    "traces": _figure("runs.draw_curves", {"panels": "metrics", "colour": "key"}, _TRACES),
     "boundaries": _figure(
         "predictions.draw_boundaries", {"rows": "key", "columns": "key"}, format="webp", arrays=("kept_grid",)
     ),
@@ -103,7 +103,8 @@ class _File:
         if not isinstance(layout, Mapping):
             self.reject(f"{section}={as_word(layout)}: must be a mapping with {', '.join(required)}")
         options = {name: value for name, value in layout.items() if name != "kind"}
-        Keys.from_names(required, optional).check(options, f"{self.path}: {section}")
+        keys = dict.fromkeys(optional, Key()) | dict.fromkeys(required, Key(required=True))
+        Keys(keys).check(options, f"{self.path}: {section}")
         for name, value in options.items():
             range, check_content = _CHECKS[{**required, **optional}[name]]
             range.check(f"{self.path}: {section}.{name}", value)
