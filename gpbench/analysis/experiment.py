@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from gpbench.analysis import answers, tables
-from gpbench.analysis.agreement import agreement, exclusion, outcome
+from gpbench.analysis import tables
+from gpbench.analysis.agreement import agreement, answer_text, exclusion, outcome
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
@@ -77,7 +77,7 @@ def answer(experiment: Experiment, planned: Sequence[Cell], blocks: Sequence[Blo
         for name, row in b.rows.items()
         for c, e in row.items()
     ]
-    return "" if any(cell.missing for cell in planned) else answers.answer(experiment, rows)
+    return "" if any(cell.missing for cell in planned) else answer_text(experiment, rows)
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:

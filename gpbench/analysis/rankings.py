@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpbench.analysis import answers
 from gpbench.analysis import statistics as tests
+from gpbench.analysis.agreement import answer_text
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, main_names, with_metric
 from gpbench.analysis.experiment import by_dataset, facts, missing_line
@@ -223,7 +223,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     return Sheet(
         title=experiment.title,
         name=experiment.id,
-        answer="" if any(cell.missing for cell in planned) else answers.answer(experiment, rows),
+        answer="" if any(cell.missing for cell in planned) else answer_text(experiment, rows),
         summary=[*preset_lines(planned, preset), *missing_line(experiment, preset, planned)],
         grids=[_grid(metric, group) for metric, group in by_metric],
         marks={"best": "best of its set", "tied": "not significantly different from the best of its set"},

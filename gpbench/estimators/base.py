@@ -209,7 +209,7 @@ class Estimator(BaseEstimator):
 
         from gpbench.methods.protocols import diagnosis
         from gpbench.train.loop import Cadence, fit
-        from gpbench.train.recalibration import recalibrated
+        from gpbench.train.search import recalibrated
 
         method = programs.method
         group = self._group(method, X, y, weight, kept_out)

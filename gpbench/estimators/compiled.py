@@ -1,5 +1,5 @@
-"""Configurations and compiled programs of methods, which estimators share, as searches fit often; and the trained states
-of pickled ones: NumPy arrays, and apart from them the classes, whose import starts JAX."""
+"""Configurations and compiled programs of methods, which estimators share, as searches fit often; and the trained
+states of pickled ones: NumPy arrays, and apart from them the classes, whose import starts JAX."""
 
 import json
 import pickle

@@ -46,7 +46,7 @@ class Experiment:
     title: str
     paper: str
     blocks: Sequence[Mapping[str, Any]]
-    answer: str = ""  # sentences on what the table says (`gpbench.analysis.answers`)
+    answer: str = ""  # sentences on what the table says (`gpbench.analysis.agreement`)
     presets: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

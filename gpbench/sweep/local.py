@@ -85,7 +85,9 @@ def _file_of(content: bytes) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _start_run(content: bytes, words: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen:
+def _start_run(
+    content: bytes, words: Sequence[str], environment: Mapping[str, str], **streams: Any
+) -> subprocess.Popen:
     """Starts `gpbench run WORDS`, with this content as its stdin, as a process that dies with this one."""
     with _file_of(content) as stdin, signals_blocked():
         return subprocess.Popen(

@@ -28,7 +28,7 @@ from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.limit import enforced
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
-from gpbench.train.recalibration import recalibrated
+from gpbench.train.search import recalibrated
 from gpbench.train.stop import StopRequest
 from gpbench.train.trackers import Trackers
 

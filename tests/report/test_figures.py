@@ -17,6 +17,7 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.papers.published import Published
 from gpbench.report import figures
+from gpbench.report.figures import runs as of_runs
 from gpbench.report.figures import style
 from gpbench.report.figures.printed import deviation, draw_printed
 
@@ -179,6 +180,7 @@ def test_controls_and_letters_that_the_font_lacks_are_drawn_and_powers_of_ten_al
 DRAW = """
 import hashlib
 from gpbench.report import figures
+from gpbench.report.figures import runs as of_runs
 from gpbench.report.figures import style
 with style.context():
     figure = style.figure(3, 2)
