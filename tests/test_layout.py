@@ -47,7 +47,7 @@ BUDGETS = {
     ("claims",): 1_881,
     ("report",): 2_861,
     ("cli", "api"): 3_925,
-    ("contract", "estimators", "imports", "papers"): 2_555,
+    ("contract", "estimators", "imports", "papers"): 2_562,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""
