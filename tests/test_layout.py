@@ -40,13 +40,13 @@ BUDGETS = {
     ("methods",): 6_852,
     ("data",): 5_115,
     ("config",): 1_387,
-    ("records", "experiments"): 3_094,
+    ("records", "experiments"): 3_097,
     ("train",): 2_671,
-    ("sweep",): 1_291,
-    ("analysis",): 4_502,
+    ("sweep",): 1_293,
+    ("analysis",): 4_504,
     ("claims",): 1_882,
     ("report",): 2_886,
-    ("cli", "api"): 3_955,
+    ("cli", "api"): 3_973,
     ("contract", "estimators", "imports", "papers"): 2_565,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

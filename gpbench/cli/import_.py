@@ -56,7 +56,8 @@ def import_files(
             warn(text)
     metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
     rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
-    lines = printing.aligned(("data set", "output", "method", "setting", "split", "metrics"), rows, printing.width())
+    header = ("data set", "output", "method", "setting", "split", "metrics")
     before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    lines.append(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
+    footer = f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}"
+    lines = [*printing.aligned(header, rows, printing.width()), footer]
     return Answer([record.to_json() for record in records], "\n".join(lines))

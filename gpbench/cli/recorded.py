@@ -40,7 +40,7 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
         except ConfigError as error:
             texts["packages"] = str(error)
     fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
-    lines = printing.aligned(("id", record.id), fields, printing.width())
+    lines = [*printing.aligned(("id", record.id), fields, printing.width())]
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
         lines.append(line)
     lines += [f"folder  {content.folder}", f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}"]

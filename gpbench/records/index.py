@@ -50,10 +50,12 @@ class Index:
         self._lines: dict[bytes, bytes] = {}
         size = 0
         for id in filter(_WORD.fullmatch, ids):
-            with contextlib.suppress(OSError):
-                facts = os.stat(f"{runs}/{id}/{folder.RECORD}")
-                self._stamps[id.encode()] = stamp(facts)
-                size += facts.st_size
+            try:
+                facts = os.stat(f"{self._runs}/{id}/{folder.RECORD}")
+            except OSError:
+                continue
+            self._stamps[id.encode()] = stamp(facts)
+            size += facts.st_size
         with contextlib.suppress(OSError, ValueError):
             self._read(2 * size)  # a larger one, as after many deletions, is made again
         self._others = [id for id in ids if os.fsencode(id) not in self._lines]
@@ -68,6 +70,7 @@ class Index:
     def records(self) -> Iterator[_Read]:
         """Every run."""
         yield from self._missing()
+        self._stamps.clear()  # they need the room of ten thousand records
         reader = functools.cache(lambda digest: _reader(self._templates[digest]))
         while self._lines:  # each makes room for its record
             name, line = self._lines.popitem()
