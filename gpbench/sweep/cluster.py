@@ -30,7 +30,7 @@ from gpbench.sweep.local import Child, Forks
 
 _POLL_S = 0.05  # seconds between two looks at the job of this task
 _ASK_S = 5.0  # seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one
-_SHARED = ("timeout_min", "gpus_per_node", "cpus_per_task", "mem_gb")
+_SHARED = ("timeout_min", "nodes", "tasks_per_node", "gpus_per_node", "cpus_per_task", "mem_gb")
 _LARGEST_ARRAY = 1001  # Slurm's own MaxArraySize, for one that does not say what it has
 _OF_SLURM = ("partition", "account", "array_parallelism", "setup")
 
