@@ -17,11 +17,11 @@ from gpbench.version import __version__ as __version__
 if TYPE_CHECKING:
     from gpbench.api.comparisons import best as best
     from gpbench.api.comparisons import compare as compare
+    from gpbench.api.comparisons import leaderboard as leaderboard
     from gpbench.api.comparisons import power as power
     from gpbench.api.comparisons import rank as rank
     from gpbench.api.datasets import LoadedDataset as LoadedDataset
     from gpbench.api.datasets import load as load
-    from gpbench.api.leaderboards import leaderboard as leaderboard
     from gpbench.api.listings import ls as ls
     from gpbench.api.models import RecordedRun as RecordedRun
     from gpbench.api.models import load_run as load_run
@@ -50,36 +50,7 @@ if TYPE_CHECKING:
     from gpbench.records.record import Record as Record
 
 
-_lazy, __dir__, __all__ = lazy.attach(
-    __name__,
-    {
-        "api.comparisons": ("best", "compare", "power", "rank"),
-        "api.datasets": ("LoadedDataset", "load"),
-        "api.leaderboards": ("leaderboard",),
-        "api.listings": ("ls",),
-        "api.models": ("RecordedRun", "load_run"),
-        "api.runs": ("Runs",),
-        "api.tables": ("Table", "table", "verify"),
-        "api.training": ("multirun", "run"),
-        "core": ("kernels", "likelihoods", "predictive"),
-        "errors": (
-            "ClaimedError",
-            "ConfigError",
-            "DataError",
-            "DivergedError",
-            "GpbenchError",
-            "StorageError",
-            "Stopped",
-            "SweepError",
-        ),
-        "estimators.classifier": ("Classifier",),
-        "estimators.regressor": ("Regressor",),
-        "methods.base": ("Method",),
-        "methods.parts.gradient": ("GradientMethod",),
-        "records.frame": ("frame",),
-        "records.record": ("Record",),
-    },
-)
+_lazy, __dir__, __all__ = lazy.attach(__name__, lazy.declared(__file__))
 __all__ += ["__version__"]
 _NEED_JAX = ("GradientMethod", "Method", "kernels", "likelihoods", "predictive")
 

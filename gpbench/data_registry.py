@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from gpbench import targets
-from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, optional, required
 from gpbench.registry import TARGET, Registry
-from gpbench.schema import Range, parse
+from gpbench.schema import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, Range, optional, parse, required
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from gpbench.analysis.board import Board, of_families, outcomes
-from gpbench.api.leaderboards import board_of
+from gpbench.api.comparisons import board_of
 
 _MANY = 20_000
 """Data sets of the truth."""

@@ -17,8 +17,7 @@ from gpbench.analysis.printing import number
 from gpbench.analysis.reproduction import Reproduction, recorded_presets, reproductions, total
 from gpbench.experiments import definition
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.plan import Planner, plan
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell, Planner, plan
 from gpbench.papers import PAPERS
 from gpbench.papers.published import UNRANKED, Published, later
 from gpbench.records.collection import open_store

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench import data_registry, keys
+from gpbench import data_registry, schema
 from gpbench.claims.definition import CLAIM
 from gpbench.config.cards import CARD, KINDS, SOURCE, SPLITS
 from gpbench.experiments.definition import KEYS as EXPERIMENT
-from gpbench.keys import Keys
-from gpbench.schema import Range, Words
+from gpbench.schema import Keys, Range, Words
 
 _NUMBER = {"type": "number"}
 _WORDS: Mapping[str, dict[str, Any]] = {
@@ -25,11 +24,11 @@ _WORDS: Mapping[str, dict[str, Any]] = {
 }
 _OBJECTS = {"type": "array", "items": {"type": "object"}}
 _RANGES: Mapping[Range, dict[str, Any]] = {
-    keys.TEXT: {"type": ["string", "null"]},
-    keys.TEXTS: {"type": ["array", "null"], "items": {"type": ["string", "number"]}},
-    keys.MAPPING: {"type": ["object", "null"]},
-    keys.MAPPINGS: _OBJECTS,
-    keys.MAPPING_OF_MAPPINGS: {"type": ["object", "null"], "additionalProperties": {"type": ["object", "null"]}},
+    schema.TEXT: {"type": ["string", "null"]},
+    schema.TEXTS: {"type": ["array", "null"], "items": {"type": ["string", "number"]}},
+    schema.MAPPING: {"type": ["object", "null"]},
+    schema.MAPPINGS: _OBJECTS,
+    schema.MAPPING_OF_MAPPINGS: {"type": ["object", "null"], "additionalProperties": {"type": ["object", "null"]}},
 }
 """Ranges by their schemas; others take anything here, and gpbench itself checks them."""
 

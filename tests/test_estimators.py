@@ -215,7 +215,7 @@ def test_a_saved_estimator_of_another_version_or_without_its_class_is_refused(mo
     monkeypatch.delattr("gpbench.methods.baselines.linear.LinearState")
     with pytest.raises(ValueError, match=r"^Regressor: its method is not here, or is another one now \(.*LinearState"):
         pickle.loads(kept)
-    monkeypatch.setattr("gpbench.estimators.saved.__version__", "0.0.9")
+    monkeypatch.setattr("gpbench.estimators.compiled.__version__", "0.0.9")
     with pytest.raises(ValueError, match=r"^Regressor: it was saved by gpbench 0.1.0, and this is 0.0.9: fit it again"):
         pickle.loads(kept)
 

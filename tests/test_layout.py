@@ -18,8 +18,8 @@ FLOORS = [
     {"plugins", "version"},
     {"npz", "outputs", "pages", "schema", "scored", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
-    {"registry", "keys"},
-    {"arithmetic", "core", "data_registry", "own_metrics"},
+    {"registry"},
+    {"core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},
     {"data"},
@@ -35,19 +35,19 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_716,
+    ("base",): 2_682,
     ("core",): 6_298,
     ("methods",): 6_852,
-    ("data",): 5_115,
-    ("config",): 1_387,
-    ("records", "experiments"): 3_097,
-    ("train",): 2_671,
-    ("sweep",): 1_293,
-    ("analysis",): 4_504,
-    ("claims",): 1_882,
-    ("report",): 2_886,
-    ("cli", "api"): 3_973,
-    ("contract", "estimators", "imports", "papers"): 2_565,
+    ("data",): 5_100,
+    ("config",): 1_373,
+    ("records", "experiments"): 3_060,
+    ("train",): 2_660,
+    ("sweep",): 1_281,
+    ("analysis",): 4_489,
+    ("claims",): 1_881,
+    ("report",): 2_861,
+    ("cli", "api"): 3_943,
+    ("contract", "estimators", "imports", "papers"): 2_555,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

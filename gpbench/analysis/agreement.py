@@ -1,15 +1,20 @@
-"""Agreement of our values with the printed ones: targets by outcome, and whether other runs would meet them too."""
+"""Agreement of our values with the printed ones: targets by outcome, and whether other runs would meet them too.  And
+the answer of a table: sentences of its experiment's file whose numbers are those of its rows."""
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from statistics import median
 
 from gpbench.analysis.cells import BAND, Entry
-from gpbench.analysis.printing import counted
+from gpbench.analysis.printing import counted, number, share
+from gpbench.errors import ConfigError, nearest, require, require_known
+from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.papers.published import parts
 
-OUTCOMES = ("equal", "better", "worse")  # in the order in which they are shown
+_OUTCOMES = ("equal", "better", "worse")  # in the order in which they are shown
 
 
 def exclusion(entry: Entry) -> str:
@@ -63,7 +68,7 @@ def rivals_meet(target: Entry, entries: Sequence[Entry]) -> list[bool]:
 
 def headline(outcomes: Counter[str], informative: int) -> str:
     """The count of targets in words, as in "3 targets: 2 equal, 1 better, 0 worse; 1 informative"."""
-    counts = ", ".join(f"{outcomes[name]} {name}" for name in OUTCOMES)
+    counts = ", ".join(f"{outcomes[name]} {name}" for name in _OUTCOMES)
     return f"{counted(sum(outcomes.values()), 'target')}: {counts}; {informative} informative"
 
 
@@ -96,3 +101,57 @@ def _target_lines(targets: Sequence[Entry], entries: Sequence[Entry]) -> Iterato
     yield f"Informative: no other method or setting meets it, equal or better; {n_meet:,} of their {n:,} values do."
     if any(entry.cell.split_set == "hla" for entry in targets):
         yield "The paper has the same splits, so that these errors, as of independent ones, are too wide."
+
+
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+
+_PLACES = {"row": ("rows", ""), "column": ("columns", "-"), "block": ("blocks", ", "), "method": ("label", "-")}
+"""Keys of a table's layout, and what stands between their labels, by key of its rows."""
+
+_Rows = Sequence[Mapping[str, object]]
+
+
+def answer_text(experiment: Experiment, rows: _Rows) -> str:
+    """The sentences of its file with their numbers; "" where one has no rows.  Conditions KEY=PATTERN|PATTERN select
+    rows: `{B}` is the number of those of B, `{A of B}` "30 of 36" of them, or their values of a key A."""
+    expressions, known = _EXPRESSION.findall(experiment.answer), _words(experiment, rows)
+    for expression in expressions:
+        value, _, base = expression.rpartition(" of ")
+        for key, equals, patterns in (word.partition("=") for word in (*value.split(), *base.split())):
+            fault = f"{experiment.id}: answer: {{{expression}}}"
+            require_known(key, rows[0], f"{fault}: the rows have no {key!r}")
+            require(equals or key == value, f"{fault}: {key}: write a condition, as {key}=WORD", ConfigError)
+            for text in patterns.split("|") if equals and key in known else ():
+                is_known = any(fnmatchcase(word, text) for word in known[key])
+                require(is_known, f"{fault}: no row has {key}={text}; {nearest(text, known[key])}", ConfigError)
+    numbers = [_value(expression, rows) for expression in expressions]
+    return _EXPRESSION.sub(lambda _: numbers.pop(0), experiment.answer) if all(numbers) else ""
+
+
+def _words(experiment: Experiment, rows: _Rows) -> dict[str, set[str]]:
+    """The words that rows of any preset may have, by those keys on which no result decides."""
+    layout, jobs = experiment.table, [job for preset in PRESETS for job in experiment.jobs(preset)]
+    of_place = lambda name, gap: {gap.join(experiment.labels_of(layout.get(name, ()), job)) for job in jobs}
+    known = {key: of_place(name, gap) for key, (name, gap) in _PLACES.items()}
+    known |= {"dataset": set(), "protocol": set(), "metric": set(), "methods": {*layout.get("sets", ())}}
+    for key, words in known.items():
+        words.update(str(row[key] or "") for row in (*rows, *jobs) if key in row)
+    return known | {"mark": {"", "best", "tied"}, "outcome": {"", *_OUTCOMES, "different"}}
+
+
+def _value(expression: str, rows: _Rows) -> str:
+    subset, _, base = expression.rpartition(" of ")
+    among = _select(rows, base)
+    if not subset:
+        return f"{len(among):,}"
+    if "=" in subset:
+        return share(len(_select(among, subset)), len(among)) if among else ""
+    values = dict.fromkeys(row[subset] for row in among)
+    return ", ".join(number(value) if isinstance(value, float) else str(value) for value in values)
+
+
+def _select(rows: _Rows, words: str) -> _Rows:
+    """The rows that meet all of the conditions."""
+    for key, _, patterns in (word.partition("=") for word in words.split()):
+        rows = [row for row in rows if any(fnmatchcase(str(row[key] or ""), text) for text in patterns.split("|"))]
+    return rows

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from gpbench.analysis import answers, tables
-from gpbench.analysis.agreement import agreement, exclusion, outcome
+from gpbench.analysis import tables
+from gpbench.analysis.agreement import agreement, answer_text, exclusion, outcome
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
-from gpbench.experiments import status
+from gpbench.experiments import plan
 from gpbench.experiments.definition import FACTS, Experiment, text
-from gpbench.experiments.kinds import TABLES
-from gpbench.experiments.status import Cell
+from gpbench.experiments.layout import TABLES
+from gpbench.experiments.plan import Cell
 
 _AVERAGE = "(average)"  # name of the data set of published averages over data sets (papers.csv)
 
@@ -59,7 +59,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
         name=experiment.id,
         answer=answer(experiment, planned, blocks),
         summary=[
-            *status.preset_lines(planned, preset),
+            *plan.preset_lines(planned, preset),
             *tables.splits_line(entries),
             *agreement(entries),
             *missing_line(experiment, preset, planned),
@@ -77,7 +77,7 @@ def answer(experiment: Experiment, planned: Sequence[Cell], blocks: Sequence[Blo
         for name, row in b.rows.items()
         for c, e in row.items()
     ]
-    return "" if any(cell.missing for cell in planned) else answers.answer(experiment, rows)
+    return "" if any(cell.missing for cell in planned) else answer_text(experiment, rows)
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
@@ -199,7 +199,7 @@ def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
             "method": _method(experiment, cell),
             "missing": len(cell.missing),
             "planned": len(cell.splits),
-            "words": status.names(cell, planned),
+            "words": plan.names(cell, planned),
         }
         for cell in planned
         if cell.missing

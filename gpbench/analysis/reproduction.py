@@ -12,7 +12,7 @@ from gpbench.analysis.grouping import gather
 from gpbench.errors import GpbenchError
 from gpbench.experiments import definition, plan
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.papers.published import Published
 from gpbench.records.record import Record
 

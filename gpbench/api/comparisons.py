@@ -1,4 +1,4 @@
-"""Comparisons of methods, and how sure they are: the functions behind `gpbench best`, `rank`, `compare`, `power`."""
+"""Comparisons of methods, and how sure they are: `gpbench best`, `rank`, `compare`, `power` and `leaderboard`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,17 +6,21 @@ from typing import Any, Unpack
 
 from gpbench import paths, yamls
 from gpbench.analysis import best as methods
-from gpbench.analysis import best_sheet, comparison, differences, rankings, ranks, sides
+from gpbench.analysis import best_sheet, comparison, differences, leaderboard_sheet, rankings, sides
+from gpbench.analysis import leaderboard as boards
 from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.kinds import TASKS, Kind, number_range
+from gpbench.analysis.kinds import ANY, TASKS, Kind, Range, number_range
 from gpbench.api.selection import Filters, check_protocol, select, single_metric
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
 from gpbench.data import cards
 from gpbench.errors import AbsentError, ConfigError, DataError, require, require_known
+from gpbench.experiments import definition
+from gpbench.experiments.plan import plans
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
 
@@ -160,7 +164,7 @@ def rank(
     ranking = rankings.ranking(cells, name, notes)
     data = {name: value for name, value in vars(ranking).items() if name != "known"}
     picture = "comparisons.draw_ranking", ranking
-    return Table(ranks.sheet(ranking, records), data, picture, records=records, results=results)
+    return Table(rankings.sheet(ranking, records), data, picture, records=records, results=results)
 
 
 @checked
@@ -222,3 +226,60 @@ def _differences(
     records = [r for side in (first, second) for r in latest(r for r in records if side.includes(r))]
     name = single_metric(metric, records, sides.shared_metrics(first, second, records))
     return first, second, *differences.paired_differences(first, second, records, name)
+
+
+@checked
+def leaderboard(
+    division: str = "regression",
+    *,
+    method: str | None = None,
+    rows: str | int | None = None,
+    quick: bool = False,
+    whole: bool = False,
+    results: Results = None,
+) -> Table:
+    """The board of a division: which methods beat which with their defaults, and which may be the best.
+
+        gpbench.leaderboard("classification", quick=True).figure()
+
+    Args:
+        division (NAME): regression (the default) or classification.
+        method (NAME): how this method stands, in place of the board.
+        rows (A-B): only data sets with so many rows, as 30k-60k, 30k- or -60k.
+        quick: only the small data sets, on which new methods are placed.
+        whole: the pairs that are decided, and every data set.
+        results: as for `table`.
+
+    Returns:
+        A table whose `figure` draws the shares of others beaten, also against seconds.
+
+    Raises:
+        ConfigError: an unknown division or method, or a wrong range.
+        AbsentError: no such run is recorded, or those of one method alone.
+
+    examples:
+      gpbench leaderboard --division classification --out board.png
+      gpbench leaderboard --method dgp --rows 5k-                   how it stands on larger data
+      gpbench leaderboard add method=mine --config-dir mine         train it on the small data sets; how it stands
+    """
+    runs = board_of(division, quick, results, number_range(rows, "rows"))
+    if method is None:
+        sheet = leaderboard_sheet.sheet(runs, whole=whole)
+    else:
+        absent = runs.unranked.get(method, 0)
+        fault = f"{absent} of its runs were not made, or have no {runs.division.measures[0].metric}"
+        require(not absent, f"{method} has no place: {fault}", AbsentError)
+        require_known(method, runs.methods, f"no method {method!r} on the board of {runs.division.name}", AbsentError)
+        sheet = leaderboard_sheet.place_sheet(runs, method)
+    return Table(sheet, picture=("comparisons.draw_board", runs), records=runs.runs.values(), results=results)
+
+
+def board_of(division: str, quick: bool, results: Results, rows: Range = ANY) -> boards.BoardRuns:
+    """The board of recorded runs on data with so many rows, as `leaderboard` has it."""
+    kind = boards.division_of(division)
+    jobs, splits = kind.jobs(), kind.datasets(quick, rows)
+    require(splits, f"no {'small ' * quick}data set of {division} has so many rows", AbsentError)
+    planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
+    methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
+    board = lambda stores: boards.board_of(latest(recorded(stores)), kind, splits, planned=methods)
+    return first_answer(results, board)

@@ -13,7 +13,7 @@ from gpbench.api.words import Folders, folders, with_cards, with_results, words
 from gpbench.arguments import checked
 from gpbench.config.compose import Composer, compose
 from gpbench.config.values import Config, Run
-from gpbench.config.words import require_once, word
+from gpbench.config.words import GROUPS, require_once, word
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, require
 from gpbench.records.absences import divergence
 from gpbench.records.collection import open_store
@@ -59,7 +59,7 @@ def run(
     from gpbench.train import session
 
     _require_names(keys)
-    for group in _GROUPS:
+    for group in GROUPS:
         value = keys.get(group)
         is_one = isinstance(value, str | Mapping) or not isinstance(value, Iterable)
         require(is_one, f"{group} has several values, which is a sweep: call gpbench.multirun", ConfigError)
@@ -82,12 +82,9 @@ def run(
     return runs
 
 
-_GROUPS = ("dataset", "method", "protocol")
-
-
 def _require_names(keys: Mapping[str, Any]) -> None:
     """Raises ConfigError where a table stands in the place of its path."""
-    for group in _GROUPS:
+    for group in GROUPS:
         fault = f"{group} is a DataFrame: give the path of a table, or use gpbench.Regressor or Classifier"
         require(not hasattr(keys.get(group), "columns"), fault, ConfigError)
 

@@ -15,8 +15,7 @@ from gpbench import paths, yamls
 from gpbench.claims.estimates import Region
 from gpbench.claims.quantities import COMPARISONS, Quantity
 from gpbench.errors import ConfigError, refuse, require, require_known
-from gpbench.keys import MAPPINGS, Keys, optional, required
-from gpbench.schema import Range, is_number
+from gpbench.schema import MAPPINGS, Keys, Range, is_number, optional, required
 
 
 class Kind(NamedTuple):

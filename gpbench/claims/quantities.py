@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from gpbench.analysis import effects
 from gpbench.errors import ConfigError, require_known
-from gpbench.keys import Keys, optional, required
+from gpbench.schema import Keys, optional, required
 
 Arrays = Mapping[str, ndarray]
 """The arrays of a run: its trace, and those that it kept, by their names in the trace."""

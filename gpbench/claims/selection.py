@@ -12,7 +12,7 @@ from gpbench.claims.definition import Claim, Clause, Words
 from gpbench.claims.estimates import Estimate
 from gpbench.claims.quantities import Arrays, Quantity
 from gpbench.errors import ConfigError, nearest
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.records.arrays import share_seconds
 from gpbench.records.record import Record
 

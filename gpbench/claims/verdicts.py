@@ -13,7 +13,7 @@ from gpbench.claims.grades import SCALE, Judged
 from gpbench.claims.selection import Key, KeyedCell, Number, ReadArrays, select_cells
 from gpbench.errors import require_known
 from gpbench.experiments.definition import PRESETS
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.metrics import METRICS
 from gpbench.own_metrics import COUNTED
 from gpbench.records.record import Record

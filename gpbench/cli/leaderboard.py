@@ -8,7 +8,7 @@ from pathlib import Path
 from gpbench import paths
 from gpbench.analysis.leaderboard import DIVISIONS, LIMIT, division_of, eligible, lost, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet
-from gpbench.api.leaderboards import board_of
+from gpbench.api.comparisons import board_of
 from gpbench.api.tables import Table
 from gpbench.cli.output import Named, results_folder
 from gpbench.config.compose import compose
@@ -83,7 +83,7 @@ def add(
             raise AbsentError("it has no place without a run, or a recorded loss, on each data set of the others")
     except AbsentError as error:
         raise failure or error from None
-    sheet, picture = place_sheet(runs, name), ("leaderboard.draw_board", runs)
+    sheet, picture = place_sheet(runs, name), ("comparisons.draw_board", runs)
     table = Table(sheet, picture=picture, records=runs.runs.values(), results=stores)
     if folder == paths.results_dir():
         flags = " --quick" * (not full) + f" --division {division}" * (division != "regression")

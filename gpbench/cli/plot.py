@@ -10,8 +10,8 @@ from typing import Literal
 from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.errors import AbsentError, ConfigError, StorageError, require
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.kinds import FIGURES
-from gpbench.experiments.status import Cell, absent
+from gpbench.experiments.layout import FIGURES
+from gpbench.experiments.plan import Cell, absent
 from gpbench.log import is_quiet
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded

@@ -1,19 +1,25 @@
-"""The verbs of one recorded run: `gpbench show`, `predict` and `rm`."""
+"""The verbs of recorded runs: `gpbench show`, `predict` and `rm` of one, `cite` of what they cite, and `import`, which
+scores predictions of other programs by our metrics on our splits, and records them as imported."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gpbench import paths, yamls
 from gpbench.analysis import printing
+from gpbench.analysis.grouping import gather
 from gpbench.api.models import load_run
+from gpbench.api.selection import check_protocol
 from gpbench.cli.output import Answer, write_text
-from gpbench.errors import ConfigError, listed, printable, require
+from gpbench.errors import ConfigError, listed, nearest, printable, require
+from gpbench.log import warn
+from gpbench.papers import references
 from gpbench.records.absences import absence
 from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
-from gpbench.records.unions import Results
+from gpbench.records.unions import Results, first_answer, open_stores, union
 
 _ONE_RUN = "give the id of one run, or --last; `gpbench ls runs` lists the runs"
 
@@ -119,3 +125,83 @@ def rm(*runs: str, dry_run: bool = False, results: Path | None = None) -> None:
         if not dry_run:
             store.delete(id)
         print(f"{'would delete' if dry_run else 'deleted'} {id}  {about}")
+
+
+def cite(*names: str, config_dir: Sequence[Path] = (), results: Results = None) -> Answer:
+    """Print the BibTeX entries that methods, data sets, protocols or recorded runs cite.
+
+    Args:
+        names (NAME...): a method, data set or protocol, or the id of a run for all three
+        config_dir: a folder with your own files, and references.bib for what they cite
+
+    examples:
+      gpbench cite sep pima hl2016 > paper.bib
+    """
+    if results:
+        open_stores(results)  # a folder that is absent is an error, whatever is cited
+    known = references.names(config_dir).keys() | references.entries(config_dir).keys()
+    keys = [key for name in names for key in ([name] if name in known else _parts(name, results, known, config_dir))]
+    works = references.references(keys, config_dir)
+    return Answer([asdict(work) for work in works], references.bibtex(works))
+
+
+def _parts(id: str, results: Results, known: Collection[str], folders: Sequence[Path]) -> list[str]:
+    """Method, data set and protocol of a run, and gpbench."""
+    try:
+        record = first_answer(results, lambda stores: union(stores).find(id))
+    except ConfigError as error:
+        if id and all(digit in "0123456789abcdef" for digit in id):
+            raise  # it looks like the id of a run, and the message of the store is the better one
+        raise ConfigError(f"no method, data set, protocol or run {id!r}; {nearest(id, known)}") from error
+    files = references.names(folders)
+    parts = [name for group in references.GROUPS if (name := getattr(record, group)) in files]
+    return [*parts, "gpbench"]
+
+
+def import_(
+    *files: Path,
+    protocol: str = "clean",
+    precision: Literal["float64", "float32"] = "float64",
+    set: str | None = None,
+    again: bool = False,
+    config_dir: Sequence[Path] = (),
+    results: Path | None = None,
+) -> Answer:
+    """Score predictions of another program by our metrics on our splits, and record them as imported: a Parquet or CSV
+    file with the columns dataset, split, method, row, and mean and variance, samples, quantiles, bins or probabilities
+    (docs/how-to/import.md), of rows that `gpbench data rows` exports.  Nothing is recorded if a check fails.
+
+    Args:
+        files (FILE...): predictions, .parquet or .csv
+        protocol (NAME): the protocol beside whose runs they are listed; default: clean
+        precision: in which they were computed; default: float64
+        set (NAME): the split set (`gpbench data info`); default: the card's
+        again: replace what was imported from another file
+        config_dir: a folder with your own dataset/ cards
+        json: print the records as JSON
+    """
+    from gpbench import runtime
+
+    runtime.configure(device="cpu")  # before pandas imports NumPy
+    from gpbench.imports import scoring
+    from gpbench.train.doubts import warnings
+
+    places = [file.resolve() for file in files]
+    for k, file in enumerate(files):
+        require(places[k] not in places[:k], f"{file} is named twice: leave it out once", ConfigError)
+    check_protocol(protocol, (), config_dir)
+    importer = scoring.Importer(protocol, precision, set, config_dir)
+    runs = [run for file in files for run in importer.score(file)]  # all are checked before any is recorded
+    store = open_store(results or paths.results_dir())
+    n_new = scoring.write(runs, store, again=again)
+    records = [run.record for run in runs]
+    for group in gather(((run.dataset, run.method, run.setting), run) for run in records).values():
+        for text in warnings(group):
+            warn(text)
+    metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
+    rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
+    header = ("data set", "output", "method", "setting", "split", "metrics")
+    before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
+    footer = f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}"
+    lines = [*printing.aligned(header, rows, printing.width()), footer]
+    return Answer([record.to_json() for record in records], "\n".join(lines))

@@ -13,7 +13,7 @@ from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either, require
 from gpbench.experiments.definition import PRESETS, Experiment, read
 from gpbench.experiments.definition import overrides as job_words
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 
 _OF_JOBS = ("run.", "data.")  # beginnings of words that all jobs may have, whatever the experiment says
 

@@ -22,7 +22,7 @@ from gpbench.records.absences import divergence
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
-from gpbench.sweep import processes
+from gpbench.sweep import local
 
 _DERIVED = ("implied", "changes", "explicit", "config_dirs")
 """Sections of a resolved configuration that no command line sets."""
@@ -100,7 +100,7 @@ def run(
 
 def _train(config: Config, plan: RunPlan | None, plot: str | None, json: bool) -> int:
     """Trains what is missing of a configuration, or of a job's plan, and prints the results."""
-    several = processes.needed(config["run"])
+    several = local.needs_several(config["run"])
     fault = "--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later"
     require(not (plot and several), fault, ConfigError)
     if not (json or plan) and config["run"]["progress"] and sys.stderr.isatty() and not is_quiet():
@@ -108,7 +108,7 @@ def _train(config: Config, plan: RunPlan | None, plot: str | None, json: bool) -
     if several:
         whole = plan or RunPlan.from_config(config)
         with claim(whole.results, [run.id for run in whole.missing(Store(whole.results))]):
-            return processes.run(whole, json=json)
+            return local.run_several(whole, json=json)
     # what a method of the user prints stands beside the JSON, not in it
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
         runs = train_here(config, plan)

@@ -39,9 +39,10 @@ ACTIONS = {
 _DESCRIPTION = "Scalable Gaussian-process methods beside the numbers their papers published."
 _EPILOG = """gpbench VERB --help describes a verb, for example gpbench run --help
 eval "$(register-python-argcomplete gpbench)" lets bash and zsh complete words"""
-_OF_PYTHON = {"best", "compare", "leaderboard show", "ls", "power", "rank", "table", "verify"}
-"""Functions of the Python interface that are verbs; the others are in `gpbench.cli.VERB`."""
-_ELSEWHERE = {"import": "import_:import_files"} | {verb: f"recorded:{verb}" for verb in ("predict", "rm", "show")}
+_OF_PYTHON = ("best", "compare", "leaderboard show", "ls", "power", "rank", "table", "verify")
+_MODULES = dict.fromkeys(_OF_PYTHON, "") | dict.fromkeys(("cite", "import", "predict", "rm", "show"), ".cli.recorded")
+"""The modules of functions of the Python interface that are verbs, and others; the rest are in `gpbench.cli.VERB`."""
+_FUNCTIONS = {"leaderboard show": "leaderboard", "import": "import_"}
 
 
 def call(argv: Sequence[str]) -> int:
@@ -115,6 +116,5 @@ def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = V
 def verb_of(name: str) -> Verb:
     """A verb, or a verb and its action, with its function imported."""
     verb, *_, last = name.split() * 2
-    path = f":{verb}" if name in _OF_PYTHON else f".cli.{_ELSEWHERE.get(verb, f'{verb}:{last}')}"
-    module, _, function = path.partition(":")
-    return Verb(name, getattr(importlib.import_module(f"gpbench{module}"), function))
+    module = importlib.import_module(f"gpbench{_MODULES.get(name, f'.cli.{verb}')}")
+    return Verb(name, getattr(module, _FUNCTIONS.get(name, last)))

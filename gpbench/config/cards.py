@@ -9,9 +9,8 @@ from typing import Any
 from gpbench import limits, paths, targets
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require, require_known
-from gpbench.keys import MAPPING, MAPPINGS, TEXT, TEXTS, Keys, optional, required
 from gpbench.registry import TARGET
-from gpbench.schema import Range, is_whole, parse
+from gpbench.schema import MAPPING, MAPPINGS, TEXT, TEXTS, Keys, Range, is_whole, optional, parse, required
 
 _COUNT = "count or null"
 _LABELS = optional(MAPPING, "Code of each class: -1 and 1, or 0 to C-1; else in numerical or alphabetical order.")

@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpbench import paths
@@ -37,40 +37,27 @@ class Word(NamedTuple):
     value: Any
 
 
-_MOST_KNOWN = 200_000
-_known: dict[str, Word] = {}
-"""The words that were read before, by text: Hydra takes a millisecond for one, and a sweep has many in common."""
-
-
 def read(texts: Sequence[str]) -> list[Word]:
     """The words of a single job.  Raises ConfigError for a text that is no word, or one of a sweep."""
     return [_read(text) for text in texts]
 
 
+@lru_cache(maxsize=200_000)  # Hydra takes a millisecond for a word, and the jobs of a sweep have many in common
 def _read(text: str) -> Word:
-    if text in _known:
-        return _known[text]
     if match := _SHORT.fullmatch(text):
         sign, key, numbers, name = match.groups()
         with contextlib.suppress(ValueError, RecursionError):
-            return _remember(text, sign, key, _NAMED.get(name.lower(), name) if name else json.loads(numbers))
+            return _frozen(text, sign, key, _NAMED.get(name.lower(), name) if name else json.loads(numbers))
     (parsed,) = parse([text])
     is_sweep = parsed.is_sweep_override()
     mend = "add -m, or write a list as in split=[0,3], or a text in quotes of its own"
     require(not is_sweep, f"{text} is a sweep: {mend}", ConfigError)
-    return remember(text, parsed)
-
-
-def remember(text: str, parsed: "Override") -> Word:
-    """The word that Hydra has read, which `read` need not read again from its text."""
     sign = "@" if parsed.package is not None else _SIGNS[parsed.type.name]
-    return _remember(text, sign, parsed.key_or_group, parsed.value())
+    return _frozen(text, sign, parsed.key_or_group, parsed.value())
 
 
-def _remember(text: str, sign: str, key: str, value: Any) -> Word:
-    if len(_known) > _MOST_KNOWN:
-        _known.clear()
-    return _known.setdefault(text, Word(text, sign, key, tuple(value) if isinstance(value, list) else value))
+def _frozen(text: str, sign: str, key: str, value: Any) -> Word:
+    return Word(text, sign, key, tuple(value) if isinstance(value, list) else value)
 
 
 def parse(texts: Sequence[str]) -> "list[Override]":

@@ -1,17 +1,24 @@
 """Rows of text from users' tables: delimited text, workbooks, Parquet, Feather and ARFF; and numbers in cells."""
 
 import codecs
+import importlib.util
 import io
+import json
 import math
+import os
 import re
+import signal
+import subprocess
+import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpbench.data import archives, arff, excel
+from gpbench import limits
+from gpbench.data import archives, arff
 from gpbench.data.faults import SpellingError
-from gpbench.data.lines import Cells, delimited
-from gpbench.errors import DataError, require
+from gpbench.data.lines import Cells, delimited, of_rows
+from gpbench.errors import DataError, listed, require
 
 _ZIP, _OLD_EXCEL, _PARQUET, _FEATHER = b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"PAR1", b"ARROW1"
 _OTHERS = {
@@ -31,7 +38,6 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """Encodings by the bytes with which a file begins; of two that begin alike the longer is first."""
-
 _LONG = 2**24  # bytes of plain text whose memory is counted
 
 
@@ -45,13 +51,13 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
 
         return (arrow.parquet if content.startswith(_PARQUET) else arrow.feather)(content, skip)
     if content.startswith(_OLD_EXCEL):
-        return excel.read(content, options.get("sheet"), skip)
+        return _workbook(content, options.get("sheet"), skip)
     unpacked = archives.decompress(content)
     if content.startswith(_ZIP):
         with archives.parsing("a readable workbook or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
         if not {"[Content_Types].xml", "META-INF/manifest.xml"}.isdisjoint(names):
-            return excel.read(content, options.get("sheet"), skip)
+            return _workbook(content, options.get("sheet"), skip)
         if len(names) != 1:
             raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")
         unpacked = archives.member(content, names[0])
@@ -139,3 +145,35 @@ def _decoded(content: bytes, encoding: str | None) -> str:
             order = "le" if content[1:2] == b"\0" else "be"
             fact, mend = "null bytes, as UTF-16 has them", f"state it in the card by `encoding: utf-16-{order}`"
         raise SpellingError(fact, mend) from None
+
+
+def _workbook(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
+    """Reads the rows of a sheet, by default the first."""
+    mend = "pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
+    require(importlib.util.find_spec("python_calamine"), f"a workbook needs python-calamine: {mend}")
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        with archives.parsing("a readable workbook"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archives.require_memory(4 * sum(member.file_size for member in archive.infolist()), content)
+    most = limits.memory(archives.size_of(content), archives.LARGEST)
+    command = [sys.executable, "-P", "-m", "gpbench.data.workbook", str(most), sheet or ""]
+    modules = os.pathsep.join(filter(None, sys.path))  # with -P no others, which may lie beside the table
+    ended = subprocess.run(command, input=content, capture_output=True, env={**os.environ, "PYTHONPATH": modules})
+    if ended.returncode == -signal.SIGABRT or b"MemoryError" in ended.stderr:
+        archives.require_memory(most + 1, content)
+    require(ended.returncode >= 0, f"not a readable workbook: its reader ended by signal {-ended.returncode}")
+    if ended.returncode:
+        line = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise DataError(f"not a readable workbook: {line.rpartition(': ')[2][:200]}")
+    rows, cells = ended.stdout.count(b"\n"), ended.stdout.count(b'"') // 2
+    archives.require_memory(archives.memory_of_rows(rows, cells) + archives.TEXT * cells + len(ended.stdout), content)
+    facts, *table = map(json.loads, ended.stdout.splitlines())
+    names = facts["sheets"]
+    require(sheet is None or sheet in names, f"no sheet {sheet!r}; the file has {', '.join(names)}")
+    hidden, merged, others = facts["hidden"], facts["merged"], listed(names[1:]) if sheet is None else ""
+    notes = {
+        f"{hidden:,} rows of the sheet are hidden, as by a filter, and read like the others": hidden,
+        f"merged cells ({listed(merged, 3)}): the first has the value, and the others are empty": merged,
+        "errors are read as empty cells, and hidden rows and merged cells are not said, as of .xlsx": facts["unread"],
+        f"the file has other sheets: `sheet` names one of {others}": others,
+    }
+    return of_rows(table, skip, is_sheet=True)._replace(notes=tuple(note for note, is_so in notes.items() if is_so))

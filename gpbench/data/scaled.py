@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
@@ -64,11 +64,6 @@ class ScaledSplit:
     def X_scale(self) -> Float[np.ndarray, " D"]:
         """The size of one unit of each scaled input, in original units."""
         return self.x_scaler.scale
-
-    @property
-    def X_constant(self) -> Bool[np.ndarray, " D"]:
-        """True for an input that is constant among the training rows; the scalers that divide set it to 0."""
-        return self.x_scaler.constant
 
     @property
     def exposure(self) -> bool:

@@ -21,9 +21,8 @@ from gpbench.data.scaling import fit_scalers
 from gpbench.data.split_sets import generator
 from gpbench.data.splits import recalibration_rows
 from gpbench.errors import ConfigError, DivergedError, cause, either, listed, require
-from gpbench.estimators.compiled import configuration, folders_of, programs_of
+from gpbench.estimators.compiled import configuration, folders_of, from_pickle, programs_of, to_pickle
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
-from gpbench.estimators.saved import from_pickle, to_pickle
 from gpbench.estimators.table import fit_table
 from gpbench.records.plan import within_rows
 
@@ -210,7 +209,7 @@ class Estimator(BaseEstimator):
 
         from gpbench.methods.protocols import diagnosis
         from gpbench.train.loop import Cadence, fit
-        from gpbench.train.recalibration import recalibrated
+        from gpbench.train.search import recalibrated
 
         method = programs.method
         group = self._group(method, X, y, weight, kept_out)

@@ -16,7 +16,7 @@ from gpbench import paths, yamls
 from gpbench.errors import ConfigError, as_word, require, require_known
 from gpbench.experiments import layout
 from gpbench.experiments.layout import entries
-from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
+from gpbench.schema import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
 PRESETS = ("quick", "full")
 
@@ -46,7 +46,7 @@ class Experiment:
     title: str
     paper: str
     blocks: Sequence[Mapping[str, Any]]
-    answer: str = ""  # sentences on what the table says (`gpbench.analysis.answers`)
+    answer: str = ""  # sentences on what the table says (`gpbench.analysis.agreement`)
     presets: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

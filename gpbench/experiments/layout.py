@@ -1,16 +1,66 @@
-"""Checks of an experiment's table and figures when its file is read: keys that its runs have, and known metrics."""
+"""Kinds of tables and figures (docs/reference/experiments.md), and checks of those of an experiment when its file is
+read: keys that its runs have, and known metrics."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gpbench import own_metrics
+from gpbench import own_metrics, targets
 from gpbench.errors import ConfigError, as_word, nearest
-from gpbench.experiments.kinds import FIGURES, TABLES, Kind
-from gpbench.keys import Keys
-from gpbench.schema import WORDS, Range, is_number
+from gpbench.schema import WORDS, Key, Keys, Range, is_number
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of table or figure."""
+
+    path: str  # dotted path of the function that makes it
+    required: Mapping[str, str]
+    optional: Mapping[str, str] = field(default_factory=dict)  # options that it may have
+    format: str = "svg"  # format of a figure on web pages: WebP where a vector image of all points would be too large
+    arrays: tuple[str, ...] = ()  # arrays of a run, without one of which the figure shows nothing of it
+
+    @property
+    def function(self) -> Callable:
+        """The function, imported."""
+        return targets.resolve(self.path)
+
+
+def _figure(function: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None, **more: Any) -> Kind:
+    return Kind(f"gpbench.report.figures.{function}", required, optional or {}, **more)
+
+
+_RANKS, _RANK_SETS = {"label": "method keys", "metrics": "ranking metrics"}, {"sets": "method sets"}
+_TRACES = {"style": "key", "colours": "any", "dashes": "any", "vertical": "any", "level": "any"}
+_VALUES = {"rows": "key or output", "columns": "columns", "metrics": "metrics"}
+_CURVES = {"reference": "method", "margin": "fraction"}
+_ORDERS = {"published": "exponents", "counted": "flag"}
+_MEAN, _EFFECTS = ("kept_mean",), ("kept_effect1_inputs", "kept_effect2_inputs")
+
+# "values" is the default
+TABLES: Mapping[str, Kind] = {
+    "values": Kind(
+        "gpbench.analysis.experiment.value_table", _VALUES, {"blocks": "keys", "average": "metric", "printed": "values"}
+    ),
+    "ranks": Kind("gpbench.analysis.rankings.table", _RANKS, _RANK_SETS),
+}
+FIGURES: Mapping[str, Kind] = {
+    "traces": _figure("runs.draw_curves", {"panels": "metrics", "colour": "key"}, _TRACES),
+    "boundaries": _figure(
+        "predictions.draw_boundaries", {"rows": "key", "columns": "key"}, format="webp", arrays=("kept_grid",)
+    ),
+    "curves": _figure("predictions.draw_curves", {"label": "keys of some"}, _CURVES, arrays=_MEAN),
+    "surfaces": _figure("predictions.draw_surfaces", {"label": "columns"}, format="webp", arrays=_MEAN),
+    "effects": _figure(
+        "predictions.draw_effects", {"label": "columns"}, {"truth": "truth"}, format="webp", arrays=_EFFECTS
+    ),
+    "orders": _figure("scaling.draw_orders", {"along": "columns", "colour": "key"}, _ORDERS),
+    "scaling": _figure("scaling.draw_scaling", {"along": "key", "colour": "key"}, {"colours": "any"}),
+    "dots": _figure("dots.draw", {"label": "method keys", "metric": "metric"}, {**_RANK_SETS, "settings": "settings"}),
+    "ranks": _figure("comparisons.draw_ranks", _RANKS, {**_RANK_SETS, "settings": "settings"}),
+}
 
 _Runs = Sequence[Mapping[str, Any]]  # the blocks of runs as the file has them
 
@@ -53,7 +103,8 @@ class _File:
         if not isinstance(layout, Mapping):
             self.reject(f"{section}={as_word(layout)}: must be a mapping with {', '.join(required)}")
         options = {name: value for name, value in layout.items() if name != "kind"}
-        Keys.from_names(required, optional).check(options, f"{self.path}: {section}")
+        keys = dict.fromkeys(optional, Key()) | dict.fromkeys(required, Key(required=True))
+        Keys(keys).check(options, f"{self.path}: {section}")
         for name, value in options.items():
             range, check_content = _CHECKS[{**required, **optional}[name]]
             range.check(f"{self.path}: {section}.{name}", value)
@@ -178,4 +229,4 @@ _CHECKS: Mapping[str, tuple[Range, _Check | None]] = {
     "values": (WORDS["section"], _File.values),
     "fraction": (WORDS["share"], None),
 }
-"""Ranges and checks of options (`gpbench.experiments.kinds`) by the values that these can have."""
+"""Ranges and checks of options (`TABLES`, `FIGURES`) by the values that these can have."""

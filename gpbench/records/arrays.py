@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, npz, pages
 from gpbench.errors import require
-from gpbench.records import kept
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -46,7 +45,7 @@ def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]
 
     thinned = {}
     for name, values in arrays.items():
-        if name.startswith(kept.PREFIX):
+        if name.startswith(_KEPT):
             selected = values if whole else None
         else:
             selected = values[_points(len(values))] if values.ndim else values
@@ -75,13 +74,13 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
 def unpack_trace(content: bytes) -> "dict[str, ndarray]":
     """The arrays of a trace, and those that `run.keep=true` keeps.  Raises ValueError: no run leaves such arrays."""
     arrays = _unpack(content, limits.TRACE) or {}
-    traces = [values for name, values in arrays.items() if not name.startswith(kept.PREFIX)]
+    traces = [values for name, values in arrays.items() if not name.startswith(_KEPT)]
     are_real = all(values.dtype.kind in "biuf" for values in arrays.values())
     require(are_real, "its arrays are not of real numbers", ValueError)
     are_alike = all(values.ndim == 1 and len(values) == len(traces[0]) for values in traces)
     require(are_alike, "its traces are not of one length", ValueError)
     require(not any(map(_has_large, arrays.values())), f"its arrays have numbers beyond {_LARGEST:g}", ValueError)
-    for fault in kept.faults(arrays):
+    for fault in kept_faults(arrays):
         raise ValueError(fault)
     return arrays
 
@@ -185,3 +184,65 @@ def _points(n: int) -> "ndarray":
         return np.arange(n)
     steps = (_GROWTH ** np.arange(np.log(n) / np.log(_GROWTH))).astype(int) - 1
     return np.unique([*range(_FIRST), *steps, n - 1])
+
+
+_KEPT = "kept_"  # prefix, in a trace, of the names of the arrays that `run.keep=true` keeps for pictures
+
+_OF_EFFECTS = {"inputs": "E{0} {0}", "grid": "g{0} {0}", "mean": "E{0} g{0}", "std": "E{0} g{0}", "joint": "E{0}"}
+_AXES = {
+    **{"X": "n D", "y": "n", "X_shift": "D", "X_scale": "D", "y_mean": "", "y_std": ""},
+    **{"grid": "G D", "mean": "G", "var": "G", "log_probs": "G C", "hidden": "G H"},
+    **{"lengthscales": "D", "inducing": "M D", "covariance_inducing": "K D", "shares": "S components"},
+    **{f"effect{size}_{name}": axes.format(size) for size in (1, 2) for name, axes in _OF_EFFECTS.items()},
+    **{"effect1_place": "E1", "effect2_place": "E2"},
+}
+"""The axes of each array: training rows n, inputs D, points of the grid G, classes C, hidden units H, inducing points M
+and K, samples S; of effects of one and of two inputs their number E and the points g of their grid."""
+
+_NEEDS = {
+    "grid": ("X", "y"),
+    "X": ("y", "X_shift", "X_scale", "y_mean", "y_std"),
+    "mean": ("grid", "var"),
+    "var": ("mean",),
+    "log_probs": ("grid",),
+    "hidden": ("grid",),
+    "shares": ("X",),
+    **{
+        f"effect{size}_inputs": ("X", "shares", *(f"effect{size}_{name}" for name in ("grid", "mean", "std", "place")))
+        for size in (1, 2)
+    },
+}
+"""The arrays without which an array cannot be drawn."""
+
+_GRIDS = {"G": "D", "g2": "2"}
+"""Axes of the points of grids, by the axis of their inputs: with two inputs the number of points is a square."""
+
+
+def kept_faults(arrays: "Mapping[str, ndarray]") -> Iterator[str]:
+    """Faults of kept arrays, but for those of other names, which a user's method keeps and which may have any axes."""
+    import numpy as np
+
+    by_name = {name.removeprefix(_KEPT): values for name, values in arrays.items() if name.startswith(_KEPT)}
+    sizes = {"1": 1, "2": 2}
+    for name, values in by_name.items():
+        axes = _AXES[name].split() if name in _AXES else ()
+        if name in _AXES and values.ndim != len(axes):
+            yield f"the array {name} has {values.ndim} axes, not {len(axes)}"
+        for axis, size in zip(axes, values.shape):
+            if size < 1 or sizes.setdefault(axis, size) != size:
+                yield f"the array {name} has another size than those beside it"
+        if absent := [other for other in _NEEDS.get(name, ()) if other not in by_name]:
+            yield f"the array {name} is there without {absent[0]}"
+        # inducing points that are not drawn are NaN, and a probability may be 0
+        is_drawn = np.isfinite(values) | ((name == "log_probs") & (values < 0))
+        if name in _AXES and not name.endswith("inducing") and not is_drawn.all():
+            yield f"the array {name} is not finite"
+    if "grid" in by_name and not {"mean", "log_probs"} & by_name.keys():
+        yield "the array grid is there without predictions"
+    for points, inputs in _GRIDS.items():
+        if points in sizes and sizes.get(inputs) == 2 and round(sizes[points] ** 0.5) ** 2 != sizes[points]:
+            yield "a grid of two inputs is not square"
+    for size in (1, 2):
+        for name, limit in ((f"effect{size}_inputs", sizes.get("D")), (f"effect{size}_place", sizes.get("components"))):
+            if name in by_name and not ((by_name[name] >= 0) & (by_name[name] < (limit or 0))).all():
+                yield f"the array {name} has numbers out of range"

@@ -81,8 +81,9 @@ class Collection(Store):
 
     @cached_property
     def _traces(self) -> dict[str, bytes | None]:
+        """The packed arrays of every record by its id; None where it has none."""
         try:
-            return _read_traces(self.runs)
+            return dict(zip(*_columns(self.runs, "id", _TRACE), strict=True))
         except ConfigError as error:
             self._say("", f"no traces: {error}")
             return {}
@@ -169,11 +170,6 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
 def read_times(path: Path) -> list[tuple[str, str | None]]:
     """The id and the time of each record of a collection, which are not read.  Raises ConfigError."""
     return list(zip(*_columns(path, "id", "created"), strict=True))
-
-
-def _read_traces(path: Path) -> dict[str, bytes | None]:
-    """The packed arrays of every record by its id; None where it has none."""
-    return dict(zip(*_columns(path, "id", _TRACE), strict=True))
 
 
 def _read_packages(path: Path) -> dict[str, str]:

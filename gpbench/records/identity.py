@@ -1,7 +1,6 @@
 """A run's identity: the hash of what determines its numbers, and of nothing else such as device, versions or commit,
 but for runs made for their seconds.  Records whose hash is made otherwise have another `SCHEMA`."""
 
-import functools
 import hashlib
 import json
 import re
@@ -50,11 +49,6 @@ def timing_keys(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
 
 
-def canonical(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of `identify` with values that `run_id` and `cell_id` need not write again for each of many runs."""
-    return {key: _Text(_text(value)) for key, value in identity.items()}
-
-
 def run_id(*, split: int, seed: int, **identity: Any) -> str:
     """The id of one run: the first 16 hex digits of the SHA-256 of its identity, which is what `identify` returns, with
     `output` where the data set has several.  The order of keys does not matter; 1 and 1.0 differ."""
@@ -71,17 +65,11 @@ def _without(node: Mapping[str, Any], neutral: Mapping[str, Any]) -> dict[str, A
     return {key: v for key, v in node.items() if key not in neutral or _text(v) != _text(neutral[key])}
 
 
-class _Text(str):
-    """A value that is canonical JSON already."""
-
-
 def _digest(identity: Mapping[str, Any]) -> str:
-    fields = [f"{_key(key)}:{v if isinstance(v, _Text) else _text(v)}" for key, v in sorted(identity.items())]
-    return hashlib.sha256(f"{{{','.join(fields)}}}".encode()).hexdigest()[:16]
+    return hashlib.sha256(_text(identity).encode()).hexdigest()[:16]
 
 
 _text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 """Canonical JSON: tuples are lists, keys are sorted strings, a float has a point or an exponent."""
-_key = functools.cache(_text)
 _PERIOD = re.compile(r'"period":(?!null)')
 """A period of a kernel, in original units of the input; records in which it was one of scaled inputs have other ids."""

@@ -74,7 +74,7 @@ class RunPlan:
         if fewest := fewest or (splits.sizes({**card, "rows": rows}) or (None,))[0]:
             kept_out = splits.recalibration_rows(cfg["protocol"].get("recalibrate"), card["task"], fewest)
             cfg = within_rows(cfg, fewest - kept_out)
-        shared = identity.canonical(identity.identify(cfg, checksum))
+        shared = identity.identify(cfg, checksum)
         trained = splits.members(card, cfg["split"], cfg["output"])
         by_output = {member.output: member for member in trained}  # splits share the cell
         cells = {output: identity.cell_id(**shared, **member.cell) for output, member in by_output.items()}

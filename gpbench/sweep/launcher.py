@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpbench import paths, plugins
 from gpbench.config import merge
 from gpbench.config.compose import Composer
-from gpbench.config.words import GROUPS, parse, read, remember, require_launcher
+from gpbench.config.words import GROUPS, parse, read, require_launcher
 from gpbench.errors import ConfigError, require
 from gpbench.schema import is_whole
 from gpbench.sweep.display import preview
@@ -74,7 +74,7 @@ def _length(word: "Override") -> float:
 
 def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
     """A word of a single job for each value of one of a sweep."""
-    from hydra.core.override_parser.types import Glob, Override, Transformer, ValueType
+    from hydra.core.override_parser.types import Glob, Transformer
 
     key, value = word.get_key_element(), word.value()
     if not word.is_sweep_override():
@@ -83,11 +83,7 @@ def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
         return [f"{key}={name}" for name in value.filter([*paths.yaml_files(key, config_dirs)])]
     if not word.is_discrete_sweep():
         raise ConfigError(f"{word.input_line}: an interval has no list of values; write range(START,STOP,STEP)")
-    texts = []
-    for each in word.sweep_iterator():
-        texts.append(f"{key}={Transformer.str(each)}")
-        remember(texts[-1], Override(word.type, word.key_or_group, ValueType.ELEMENT, each, word.package))
-    return texts
+    return [f"{key}={Transformer.str(each)}" for each in word.sweep_iterator()]
 
 
 def _hints(overrides: Sequence[str]) -> list[str]:

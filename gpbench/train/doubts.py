@@ -48,7 +48,7 @@ def doubts(
     """Doubts about a run's numbers: a number for each doubt, by the names of `_WARNINGS`; {} for most runs."""
     loss, error = _trivial(prepared)
     excess, spread = -float(np.mean(scored.log_prob)) - loss, _spread(prepared, scored)
-    rows_per_input = len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1)
+    rows_per_input = len(prepared.train_rows) / max(int((~prepared.x_scaler.constant).sum()), 1)
     far, near = float(_far(prepared)), float(_near(prepared)) if precision == "float32" else 0.0
     values = {
         "excess_loss": (excess, _WORST_LOSS < excess < np.inf),

@@ -20,7 +20,7 @@ from gpbench.records.locks import release
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.train import keep, result
+from gpbench.train import result
 from gpbench.train.checkpoint import Checkpoint, arrays_of
 from gpbench.train.context import Context, groups, load
 from gpbench.train.doubts import warnings
@@ -28,7 +28,7 @@ from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.limit import enforced
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
-from gpbench.train.recalibration import recalibrated
+from gpbench.train.search import recalibrated
 from gpbench.train.stop import StopRequest
 from gpbench.train.trackers import Trackers
 
@@ -137,7 +137,7 @@ class _Job:
         context = self.context
         group, prepared = load(context, runs)
         if "keep" in context.plan.extras:
-            keep.check(context.method, group)
+            result.check_keep(context.method, group)
         total, recorded = len(context.plan.runs), len(self.records)
         members = f"{label(group.members)} ({recorded}/{total} done)"
         later = max(total - recorded, len(runs)) / len(runs) - 1
@@ -172,7 +172,9 @@ class _Job:
             trace = {name: v if v.ndim == 1 else v[:, i] for name, v in outcome.trace.items()}
             state = context.state(outcome, i) if extras & {"keep", "save"} else None
             if "keep" in extras:
-                trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
+                trace |= result.kept_arrays(
+                    context.method, state, prepared[i], context.precision, key=group.step_keys[i]
+                )
             record = result.record(context, run, outcome, i, prepared[i], group, before)
             keeps = not record.diverged and context.keeps_predictions(len(prepared[i].y_test))
             predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None

@@ -14,7 +14,7 @@ from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, outc
 from gpbench.analysis.tables import has_few, with_marks
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell, absent, preset_lines
+from gpbench.experiments.plan import Cell, absent, preset_lines
 from gpbench.papers.published import Published
 
 TABLE = {"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"], "average": "seconds"}

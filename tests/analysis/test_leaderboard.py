@@ -17,7 +17,7 @@ from gpbench.analysis.sheets import text_of
 from gpbench.analysis.writers.terminal import as_text
 from gpbench.data import cards
 from gpbench.errors import AbsentError
-from gpbench.report.figures.leaderboard import draw_board
+from gpbench.report.figures.comparisons import draw_board
 
 REGRESSION = division_of("regression")
 SETS = [*REGRESSION.datasets()]  # the first two are of one family

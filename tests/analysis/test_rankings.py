@@ -9,10 +9,10 @@ from samples import sample
 from gpbench.analysis import rankings
 from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.experiment import table
-from gpbench.analysis.ranks import rank_table
+from gpbench.analysis.rankings import rank_table
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.papers.published import UNRANKED
 from gpbench.report import figures
 from gpbench.report.figures import style

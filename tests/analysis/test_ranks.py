@@ -7,7 +7,7 @@ import pytest
 from samples import sample
 from scipy import stats
 
-from gpbench.analysis import rankings, ranks
+from gpbench.analysis import rankings
 from gpbench.analysis import statistics as rank_tests
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.comparison import Comparison, labels, main_cells
@@ -32,7 +32,7 @@ NAMES = ("C4.5", "m", "cf", "m+cf")
 def of(values, names=NAMES, metric="nll"):
     """The ranking of values on data sets of one split."""
     rows = {name: {m: {0: float(v)} for m, v in zip(names, row)} for name, row in enumerate(values)}
-    return ranks.rank_table(Comparison(metric, {f"set{name}": row for name, row in rows.items()}))
+    return rankings.rank_table(Comparison(metric, {f"set{name}": row for name, row in rows.items()}))
 
 
 def record(dataset, method, split, nll, **fields):
@@ -88,8 +88,8 @@ def test_ties_share_ranks_rounding_breaks_none_and_few_data_sets_are_said():
     assert dict(zip(ranking.methods, ranking.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
     values = np.random.default_rng(0).random((6, 1)) + np.array([0.0, 1.0, 2.0])
     few = "p is that of the chi-square distribution, which is rough for ten data sets or fewer"
-    assert few in ranks.ranking_notes(of(values, "abc"))
-    assert few not in ranks.ranking_notes(of(np.vstack([values, values + 0.1]), "abc"))
+    assert few in rankings.ranking_notes(of(values, "abc"))
+    assert few not in rankings.ranking_notes(of(np.vstack([values, values + 0.1]), "abc"))
 
 
 def test_the_metrics_direction_decides_and_means_are_over_the_splits_that_all_have():
@@ -101,7 +101,7 @@ def test_the_metrics_direction_decides_and_means_are_over_the_splits_that_all_ha
     assert ranking.methods == ("a", "b")
     one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
     ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
-    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
+    assert "ranked on a single split: 2 of 3" in rankings.ranking_notes(ranking)
     diverged = record("pima", "a", 1, None, status="diverged")
     ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
     assert ranking.diverged == ("a on pima (1)",)
@@ -113,7 +113,7 @@ def test_a_data_set_without_one_of_the_methods_is_left_out_and_fewer_than_two_ar
     ranking = ranking_of({"pima": full, "heart": full, **partial})
     assert ranking.datasets == ("heart", "pima")
     assert ranking.left_out == ("crabs (without b)", "sonar (no split in common)")
-    assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)
+    assert "left out: crabs (without b); sonar (no split in common)" in rankings.ranking_notes(ranking)
     one, two = {"a": {0: 1.0}}, {"a": {0: 1.0}, "b": {0: 2.0}}
     for table, line in (({"pima": one}, "two methods"), ({"pima": two}, "two data sets"), ({}, "none")):
         with pytest.raises(ConfigError, match=line):
@@ -124,15 +124,15 @@ def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_rankin
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     outputs = {f"arm y{k}": two for k in range(7)}
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
-        ranks.rank_table(Comparison("nmse", outputs))
-    (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
+        rankings.rank_table(Comparison("nmse", outputs))
+    (caveat,) = rankings.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
     assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
     naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
-    ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
+    ranking = rankings.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
     assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")
     assert ranking.left_out == (UNRANKED["naval"],)
     with pytest.raises(ConfigError, match="two data sets"):
-        ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
+        rankings.rank_table(Comparison("nll", {"pima": two, "naval": two}))
 
 
 def test_split_sets_of_one_data_set_are_rows_of_the_same_methods_and_versions_rows_of_their_own():

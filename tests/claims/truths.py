@@ -6,7 +6,7 @@ import numpy as np
 from samples import sample
 
 from gpbench.claims import definition, verdicts
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 
 SETS = ("pima", "sonar", "heart", "crabs", "wdbc", "breast", "australian")
 ON_TOP = {"a": 0.30, "b": 0.40, "c": 0.405}

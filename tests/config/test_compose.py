@@ -97,7 +97,7 @@ def test_jobs_of_experiments_are_what_hydra_gives_and_are_read_without_it(monkey
     jobs = jobs_of_experiments()
     assert len(jobs) > 1500 and all(merged(job) == merged_by_hydra(job) for job in jobs[::100])
     short = [job for job in jobs if not any("${" in word or "{" in word for word in job)]
-    words._known.clear()
+    words._read.cache_clear()
     monkeypatch.setattr(words, "parse", None)
     monkeypatch.setattr(merge, "_by_omegaconf", None)
     assert len(short) > 0.8 * len(jobs) and all(merged(job) != "wrong" for job in short[::40])

@@ -8,7 +8,7 @@ import pytest
 
 from gpbench.analysis.leaderboard import DIVISIONS
 from gpbench.analysis.leaderboard_sheet import sheet
-from gpbench.api.leaderboards import board_of
+from gpbench.api.comparisons import board_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "results" / "leaderboard" / "records.parquet"

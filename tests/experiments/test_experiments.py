@@ -13,7 +13,7 @@ from gpbench.analysis.experiment import by_dataset, table_blocks
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition, layout
 from gpbench.experiments.definition import PRESETS, overrides
-from gpbench.experiments.kinds import FIGURES, TABLES
+from gpbench.experiments.layout import FIGURES, TABLES
 from gpbench.experiments.plan import plan, plans
 from gpbench.records.collection import open_store
 

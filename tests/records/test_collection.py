@@ -174,10 +174,10 @@ def test_reading_starts_no_thread_that_could_outlive_the_process(tmp_path):
 import os
 from pathlib import Path
 import pyarrow.parquet
-from gpbench.records import collection
+from gpbench.records.collection import Collection, read
 before = len(os.listdir("/proc/self/task"))
-rows, _ = collection.read(Path({str(path)!r}))
-traces = collection._read_traces(Path({str(path)!r}))
+rows, _ = read(Path({str(path)!r}))
+traces = Collection({str(path)!r})._traces
 print(len(rows), len(traces), len(os.listdir("/proc/self/task")) - before)
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1 1 0\n"

@@ -13,8 +13,8 @@ from samples import flips
 
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records import collection, folder, kept
-from gpbench.records.arrays import unpack_predictions
+from gpbench.records import collection, folder
+from gpbench.records.arrays import kept_faults, unpack_predictions
 from gpbench.records.collection import open_store
 from gpbench.records.store import Store
 
@@ -129,7 +129,7 @@ def arrays(shapes, **changes):
 
 @pytest.mark.parametrize("shapes", [FIT, EFFECTS, {"inducing": (4, 9), "lengthscales": (9,)}, {}])
 def test_what_runs_leave_passes(shapes):
-    assert not [*kept.faults(arrays(shapes, own=np.zeros((2, 3, 4))))]  # a user's method keeps what it likes
+    assert not [*kept_faults(arrays(shapes, own=np.zeros((2, 3, 4))))]  # a user's method keeps what it likes
 
 
 @pytest.mark.parametrize(
@@ -147,14 +147,14 @@ def test_what_runs_leave_passes(shapes):
     ],
 )
 def test_what_no_run_leaves_is_refused(shapes, changes, message):
-    assert message in next(kept.faults(arrays(shapes, **changes)))
+    assert message in next(kept_faults(arrays(shapes, **changes)))
 
 
 def test_inducing_points_that_are_not_drawn_and_probabilities_of_zero_pass():
     log_probs = np.log([[1.0, 1e-300]] * 9)
     log_probs[0] = [0.0, -np.inf]
     inducing = np.full((4, 2), np.nan)
-    assert not [*kept.faults(arrays(X | {"grid": (9, 2)}, log_probs=log_probs, inducing=inducing))]
+    assert not [*kept_faults(arrays(X | {"grid": (9, 2)}, log_probs=log_probs, inducing=inducing))]
 
 
 ROWS = {"row": np.arange(3), "target": np.zeros(3), "log_prob": np.full(3, -1.0)}

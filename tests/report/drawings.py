@@ -5,7 +5,7 @@ from samples import sample
 
 from gpbench.data.builtin import friedman_effect
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.report import figures
 
 STEPS = 5

@@ -17,7 +17,8 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.papers.published import Published
 from gpbench.report import figures
-from gpbench.report.figures import style, traces
+from gpbench.report.figures import runs as of_runs
+from gpbench.report.figures import style
 from gpbench.report.figures.printed import deviation, draw_printed
 
 
@@ -39,11 +40,11 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
 
 def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
     runs = record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")
-    curve = traces.curve(cell({"method": "sep"}, *runs).finished, "nll", trace)
+    curve = of_runs.curve(cell({"method": "sep"}, *runs).finished, "nll", trace)
     np.testing.assert_allclose(curve.seconds, np.arange(1, STEPS + 1) / 2)
     np.testing.assert_allclose(curve.mean, (trace("a")["nll"] + trace("bbbb")["nll"]) / 2)
     np.testing.assert_allclose(curve.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
-    assert traces.curve([], "nll", trace) is None
+    assert of_runs.curve([], "nll", trace) is None
 
     def extreme(id):
         return {"seconds": np.arange(1.0, 202), "nll": np.array([1e9, *np.linspace(1, 0.5, 200)])}
@@ -179,6 +180,7 @@ def test_controls_and_letters_that_the_font_lacks_are_drawn_and_powers_of_ten_al
 DRAW = """
 import hashlib
 from gpbench.report import figures
+from gpbench.report.figures import runs as of_runs
 from gpbench.report.figures import style
 with style.context():
     figure = style.figure(3, 2)

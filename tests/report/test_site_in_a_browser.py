@@ -6,7 +6,7 @@ import pytest
 from browser import CHROMIUM, Browser
 
 from gpbench.analysis.comparison import Comparison
-from gpbench.analysis.ranks import rank_table
+from gpbench.analysis.rankings import rank_table
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 

@@ -13,7 +13,7 @@ import pytest
 from toys import HERE, group
 
 import gpbench
-from gpbench import arithmetic, runtime
+from gpbench import runtime
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.errors import ConfigError
 from gpbench.estimators import Regressor
@@ -57,10 +57,10 @@ def test_neither_the_environment_nor_an_earlier_import_of_jax_changes_a_number(t
 def test_settings_that_make_arithmetic_less_exact_are_refused_and_others_taken(name, value, line, monkeypatch):
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=line):
-        arithmetic.fix()
+        runtime.fix_arithmetic()
     monkeypatch.delenv(name)
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false --xla_cpu_fast_math_honor_nans=true")
-    arithmetic.fix()
+    runtime.fix_arithmetic()
 
 
 def test_a_file_of_flags_and_data_that_jax_cuts_to_32_bits_are_refused(monkeypatch):
@@ -87,7 +87,7 @@ def test_without_jit_the_numbers_are_the_same_to_rounding_and_the_search_for_nan
     with jax.disable_jit():
         np.testing.assert_allclose(fitted("linear"), compiled, rtol=1e-6, atol=1e-9)
     with jax.disable_jit():
-        arithmetic.fix()
+        runtime.fix_arithmetic()
         assert jax.config.jax_disable_jit
     with jax.debug_nans(True):
         np.testing.assert_allclose(inverse_cholesky(4.0 * jax.numpy.eye(2)), 0.5 * np.eye(2), rtol=1e-6)

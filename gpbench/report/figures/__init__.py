@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.kinds import FIGURES
-from gpbench.experiments.status import Cell, absent, preset_lines, require_recorded
+from gpbench.experiments.layout import FIGURES
+from gpbench.experiments.plan import Cell, absent, preset_lines, require_recorded
 from gpbench.outputs import output
 
 __all__ = ["Arrays", "draw", "encode", "save", "write"]

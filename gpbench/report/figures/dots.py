@@ -15,7 +15,7 @@ from gpbench.analysis.comparison import RULE
 from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import style
 

@@ -14,7 +14,7 @@ from gpbench.analysis import effects
 from gpbench.analysis.statistics import mean_stderr
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.records.record import Record
 from gpbench.report.figures import style
 

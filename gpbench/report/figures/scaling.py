@@ -13,7 +13,7 @@ from numpy import ndarray
 from gpbench.analysis.grouping import gather
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.records.record import Record
 from gpbench.report.figures import style
 

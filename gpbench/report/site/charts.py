@@ -17,8 +17,7 @@ from gpbench.claims.grades import Judged
 from gpbench.records.arrays import thin
 from gpbench.records.record import Record
 from gpbench.report.figures.dots import span_limits
-from gpbench.report.figures.runs import traced_metrics
-from gpbench.report.figures.traces import curve
+from gpbench.report.figures.runs import curve, traced_metrics
 
 _CURVE_RUNS = 3  # runs of a learning curve; reading the traces of all would take most of the time of a report
 _PANELS = 3

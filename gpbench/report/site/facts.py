@@ -18,7 +18,7 @@ from gpbench.claims.definition import Claim
 from gpbench.claims.selection import ReadArrays
 from gpbench.claims.verdicts import Verdict, judge
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.plan import Cell
 from gpbench.papers import PAPERS, published
 from gpbench.records.record import Record
 

@@ -32,7 +32,7 @@ from gpbench.records.record import Record
 from gpbench.report.figures.printed import draw_printed
 from gpbench.report.site import charts, facts, front, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
-from gpbench.report.site.sections import drawn, section
+from gpbench.report.site.views import drawn, section
 from gpbench.version import __version__
 
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
