@@ -46,7 +46,7 @@ BUDGETS = {
     ("analysis",): 4_489,
     ("claims",): 1_881,
     ("report",): 2_861,
-    ("cli", "api"): 3_947,
+    ("cli", "api"): 3_950,
     ("contract", "estimators", "imports", "papers"): 2_555,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

@@ -17,7 +17,7 @@ from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.config.cards import CARD
 from gpbench.errors import ConfigError, require, require_known
-from gpbench.log import log
+from gpbench.log import log, warn
 from gpbench.records import filters
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
@@ -53,8 +53,11 @@ class Listing(Table):
     @functools.cached_property
     def records(self) -> tuple[Record, ...]:  # type: ignore[override]
         """The runs of the list, read again: the list of a hundred thousand keeps only what it prints."""
-        ids = {*self._columns["id"]} if self._store else ()
-        return tuple(record for record in self._store.all() if record.id in ids) if self._store else ()
+        ids = {*self._columns["id"]} if self._store else set[str]()
+        records = tuple(record for record in self._store.all() if record.id in ids) if self._store else ()
+        if gone := len(ids) - len(records):
+            warn(f"{gone} of the listed runs can no longer be read")
+        return records
 
     @functools.cached_property
     def sheet(self) -> Sheet:  # type: ignore[override]

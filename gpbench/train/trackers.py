@@ -23,7 +23,7 @@ class Trackers:
     """The trackers of runs under way.  One that fails is left out from then on, which is said: training goes on."""
 
     def __init__(self, names: Any):
-        self._names = [*dict.fromkeys(names if isinstance(names, list) else [names])]
+        self._names = [*dict.fromkeys(names if isinstance(names, list) else filter(None, [names]))]
         self._open: dict[tuple[str, str], Any] = {}  # by id of a run, and name
 
     def begin(self, id: str, label: str, settings: Mapping[str, Any], results: Path) -> None:
