@@ -1,5 +1,6 @@
-"""What gpbench says on stderr: the logger `gpbench` of the standard library, which a program may set as it likes."""
+"""What gpbench says on stderr: the logger `gpbench` of the standard library, to which a program adds its handlers."""
 
+import contextlib
 import functools
 import logging
 import os
@@ -8,13 +9,15 @@ import sys
 from gpbench.errors import printable, require_known
 
 log = logging.getLogger("gpbench")
+_LEVELS = ("debug", "info", "warning", "error")
 
 
 class _Stderr(logging.Handler):
     """Prints a line for each message on the stderr of the moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"gpbench: {self.format(record)}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # a full disk, say: what cannot be told must not end a run
+            print(f"gpbench: {self.format(record)}", file=sys.stderr, flush=True)
 
 
 def _make_printable(record: logging.LogRecord) -> bool:
@@ -26,7 +29,7 @@ def _make_printable(record: logging.LogRecord) -> bool:
 def set_level(level: str | None = None) -> None:
     """Drops what is below a level; by default that of the environment, or info.  Raises ConfigError: it names none."""
     name = (level or os.environ.get("GPBENCH_LOG") or "info").lower()
-    require_known(name, ("debug", "info", "warning", "error"), f"GPBENCH_LOG={name}: no such level")
+    require_known(name, _LEVELS, f"GPBENCH_LOG={name}: no such level")
     log.setLevel(name.upper())
 
 
@@ -47,4 +50,4 @@ warn_once = functools.cache(warn)
 log.addHandler(_Stderr())
 log.addFilter(_make_printable)
 log.propagate = False  # else a program with a handler of its own would have each line twice
-log.setLevel(logging.getLevelNamesMapping().get(os.environ.get("GPBENCH_LOG", "").upper(), logging.INFO))
+log.setLevel(name.upper() if (name := os.environ.get("GPBENCH_LOG", "").lower()) in _LEVELS else logging.INFO)

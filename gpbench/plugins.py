@@ -24,7 +24,7 @@ def points(group: str) -> tuple[EntryPoint, ...]:
 
 def check_trackers(names: Any) -> None:
     """Raises ConfigError where an experiment tracker of `run.log` does not exist, or lacks its package."""
-    for name in names if isinstance(names, list) else [names]:
+    for name in names if isinstance(names, list) else filter(None, [names]):
         known = {*_TRACKERS, *(point.name for point in points(LOGGERS))}
         require_known(str(name), known, f"run.log={name}: no such tracker", ConfigError)
         package = _TRACKERS.get(name, "gpbench")

@@ -35,18 +35,18 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_682,
+    ("base",): 2_685,
     ("core",): 6_298,
     ("methods",): 6_852,
-    ("data",): 5_100,
+    ("data",): 5_102,
     ("config",): 1_373,
-    ("records", "experiments"): 3_057,
-    ("train",): 2_660,
-    ("sweep",): 1_279,
-    ("analysis",): 4_487,
+    ("records", "experiments"): 3_075,
+    ("train",): 2_664,
+    ("sweep",): 1_301,
+    ("analysis",): 4_489,
     ("claims",): 1_881,
     ("report",): 2_861,
-    ("cli", "api"): 3_925,
+    ("cli", "api"): 3_950,
     ("contract", "estimators", "imports", "papers"): 2_562,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

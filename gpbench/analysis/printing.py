@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,7 @@ _READABLE, _LONG = 30, 60  # A column narrower than _READABLE, of a text of more
 
 def aligned(
     header: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None, *, rule: bool = False
-) -> list[str]:
+) -> Iterator[str]:
     """The lines of a table of words; where columns would be too narrow, each row has lines of its own."""
     names, *lines = [tuple(map(printable, row)) for row in chain([header], rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
@@ -30,19 +30,20 @@ def aligned(
     long = [c for c, (w, full) in enumerate(zip(widths, natural_widths)) if c and w < _READABLE and full > _LONG]
     if long and width:
         # a row as a line of its short cells, and lines of the long ones, with the names of all columns but the first
-        stacked = []
         for row in lines:
             short = [row[0], *(f"{names[c]}: {row[c]}" for c in range(1, len(row)) if c not in long and row[c])]
             texts = [(_GAP.join(short), ""), *((f"{names[c]}: {row[c]}", _GAP) for c in long if row[c])]
-            stacked += [line for text, indent in texts for line in _wrap(indent + text, width, indent + _GAP)]
-        return stacked
+            yield from (line for text, indent in texts for line in _wrap(indent + text, width, indent + _GAP))
+        return
     if widths == natural_widths:  # no text is broken
         line = _GAP.join(f"{{:{w}}}" for w in widths).format
         broken = lambda row: [line(*row).rstrip()]
     else:
         broken = lambda row: _broken(row, widths)
-    rules = [_GAP.join("-" * w for w in widths)] if rule else []
-    return [*broken(names), *rules, *(line for row in lines for line in broken(row))]
+    yield from broken(names)
+    if rule:
+        yield _GAP.join("-" * w for w in widths)
+    yield from (line for row in lines for line in broken(row))
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:

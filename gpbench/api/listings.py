@@ -2,7 +2,7 @@
 
 import functools
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.config.cards import CARD
 from gpbench.errors import ConfigError, require, require_known
-from gpbench.log import log
+from gpbench.log import log, warn
 from gpbench.records import filters
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
@@ -36,7 +36,7 @@ _SHORT_ID = 8  # digits of an id where the line is short; `gpbench show` takes t
 class Listing(Table):
     """A list as a table, which is printed as aligned lines alone."""
 
-    def __init__(self, kind: str, rows: Iterable[Mapping[str, Any]], **options: Any):
+    def __init__(self, kind: str, rows: Iterable[Mapping[str, Any]], store: Store | None = None, **options: Any):
         self._noun = {"datasets": "data set"}.get(kind, kind.removesuffix("s"))
         header = (*_RUN_FIELDS, "metrics", "train s", "created") if kind == "runs" else ()
         self._values: dict[str, list[Any]] = {name: [] for name in header}
@@ -47,7 +47,17 @@ class Listing(Table):
             name: tuple("" if value is None else str(value) for value in values)
             for name, values in self._values.items()
         }
-        super().__init__(None, **options)
+        self._store = store
+        super().__init__(None, records=None, **options)
+
+    @functools.cached_property
+    def records(self) -> tuple[Record, ...]:  # type: ignore[override]
+        """The runs of the list, read again: the list of a hundred thousand keeps only what it prints."""
+        ids = {*self._columns["id"]} if self._store else set[str]()
+        records = tuple(record for record in self._store.all() if record.id in ids) if self._store else ()
+        if gone := len(ids) - len(records):
+            warn(f"{gone} of the listed runs can no longer be read")
+        return records
 
     @functools.cached_property
     def sheet(self) -> Sheet:  # type: ignore[override]
@@ -59,12 +69,13 @@ class Listing(Table):
     def data(self) -> Any:  # type: ignore[override]
         return [record.to_json() for record in self.records] if self._noun == "run" else self.sheet.rows
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
+        """The lines that are printed, one after another: together they take as much room as the runs."""
         columns, width = self._columns, printing.width()
         columns, below = _fitted(columns, width) if "id" in columns else (columns, [])
-        return "\n".join([*printing.aligned([*columns], zip(*columns.values()), width), *below] if columns else [])
-
-    __repr__ = __str__
+        if columns:
+            yield from printing.aligned([*columns], zip(*columns.values()), width)
+            yield from below
 
 
 @checked
@@ -163,16 +174,17 @@ def _runs(
     records = filters.matching(records, [*equal, *conditions])
     sets = gather((record.dataset, record.split_set) for record in records)
     several = {name for name, own in sets.items() if len({*own}) > 1}
-    rows = (_row(record, record.dataset in several) for record in records)
-    return Listing("runs", rows, records=records, results=results)
+    records.reverse()
+    rows = (_row(records.pop(), several) for _ in range(len(records)))  # each makes room for its row
+    return Listing("runs", rows, store, results=results)
 
 
-def _row(record: Record, has_sets: bool) -> dict[str, str]:
-    """The cells of a run; `has_sets` says that runs of its data set are on several split sets."""
+def _row(record: Record, several: Collection[str]) -> dict[str, str]:
+    """The cells of a run; of `several` data sets there are runs on several split sets."""
     ordered = sorted(record.metrics, key=lambda name: _FIRST.get(name, len(_FIRST)))
     metrics = [f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in ordered]
     row = {name: str(getattr(record, name)) for name in _RUN_FIELDS}
-    if has_sets and f"set={record.split_set}" not in row["setting"]:
+    if record.dataset in several and f"set={record.split_set}" not in row["setting"]:
         row["split"] += f" of {record.split_set}"
     created = (record.created or "")[:16].replace("T", " ")
     seconds = printing.number(record.seconds.get("train"))

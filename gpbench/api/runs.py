@@ -116,7 +116,7 @@ class Runs(Sequence[Record]):
             ((title, rows),) = blocks
             lines = [title, *(f"  {name:<{max(map(len, rows))}}  {value}" for name, value in rows.items())]
         else:
-            lines = printing.aligned(*self._cells(), printing.width())
+            lines = [*printing.aligned(*self._cells(), printing.width())]
         return "\n".join([*lines, self._footer])
 
     __repr__ = __str__

@@ -1,7 +1,7 @@
 """Tables and verdicts of recorded runs: the functions behind the verbs `table` and `verify`."""
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -44,11 +44,13 @@ class Table:
         data: Any = None,
         picture: Sequence[Any] = (),
         *,
-        records: Iterable[Record] = (),
+        records: Iterable[Record] | None = (),
         results: Results = None,
         exit_code: int = 0,
     ):
-        self.records, self.exit_code, self._whole = tuple(records), exit_code, True
+        self.exit_code, self._whole = exit_code, True
+        if records is not None:
+            self.records = tuple(records)
         if sheet:
             self.sheet, self.data = sheet, sheet.rows if data is None else data
         self._picture, self._results = picture, results  # a function in `gpbench.report.figures`, and its arguments
@@ -103,8 +105,12 @@ class Table:
         lists = package_lists(self.records, self._results)
         crate.write(file, self.sheet, self.records, figure, lists, folders(config_dir))
 
+    def lines(self) -> Iterator[str]:
+        """The lines that are printed."""
+        return filter(None, [FORMATS["terminal"](self.sheet if self._whole else self.sheet.brief)])
+
     def __str__(self) -> str:
-        return FORMATS["terminal"](self.sheet if self._whole else self.sheet.brief)
+        return "\n".join(self.lines())
 
     __repr__ = __str__
 

@@ -45,9 +45,11 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
     pairs = [pair for others in contents for pair in others]
     require(pairs, "no runs there yet; train with `gpbench run`", ConfigError)
     merged, differing = _merge(pairs, newest=newest)
-    before = {id for id, _ in collection.read_times(out)} if remove and out.is_file() else set()
+    before: set[str] = set()
+    with contextlib.suppress(ConfigError):  # a file without runs
+        before = {id for id, _ in collection.read_times(out)}
     lost = len(before - {record.id for record, _ in merged})
-    fault = f"--remove: {out} has {lost} other runs, which no folder may have any more: name it among the folders too"
+    fault = f"{out} has {lost} other runs, perhaps of no folder any more: name it too, or delete it"
     require(not lost, fault, ConfigError)
     rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
     lists = packages.texts((record for record, _ in merged), union([*stores]).packages)
@@ -60,7 +62,8 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
         lines.append(f"{len(differing)} {fault}: {listed(differing)}")
     removed = _remove(pairs, out) if remove else 0
     if remove:
-        lines.append(f"{removed:>8,}  of their {sum(store.is_folder for _, store in pairs)} folders deleted")
+        own = {store.folder_of(record.id) for record, store in pairs if store.is_folder}
+        lines.append(f"{removed:>8,}  of their {len(own)} folders deleted")
     data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing, "removed": removed}
     return Answer(data, "\n".join(lines))
 

@@ -30,9 +30,9 @@ def complete() -> None:
     else:
         try:
             name, rest = split_words(words)
-        except GpbenchError:
+            parser = verb_of(name).parser
+        except (GpbenchError, ImportError):  # no such verb
             os._exit(1)
-        parser = verb_of(name).parser
     os.environ["_ARGCOMPLETE"] = str(start + len(words) - len(rest))  # words of a verb are to its parser the program
     folders = plugins.folders([Path(word) for option, word in pairwise(words) if option == "--config-dir"])
     for action in parser._actions:

@@ -3,7 +3,7 @@
 import errno
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +25,9 @@ class Answer(NamedTuple):
     text: str
     exit_code: int = 0
 
-    def __str__(self) -> str:
-        return self.text
+    def lines(self) -> Iterator[str]:
+        """The lines that are printed."""
+        return filter(None, [self.text])
 
 
 Named = Sequence[str | Path] | None
@@ -78,8 +79,9 @@ def write(
     elif not out or is_beside:
         if format or plain:
             write_sheet(answer.sheet, format, plain)
-        elif text := str(answer):
-            print(text)
+        else:
+            for line in answer.lines():
+                print(line)
 
 
 def check_output(out: Path | None, format: str | None) -> None:

@@ -191,7 +191,8 @@ def _reading(parameter: "inspect.Parameter") -> dict[str, Any]:
         return {"choices": [*FORMATS]}  # a dict is of verbs
     if get_origin(first) is Literal:
         return {"choices": get_args(first)}
-    if several and (several is first or any(get_origin(kind) is PathLike for kind in hints)):
+    is_one = parameter.name == "conditions"  # a condition may have commas
+    if several and (several is first or is_one or any(get_origin(kind) is PathLike for kind in hints)):
         default: list[str] | None = None if types.NoneType in hints else []
         return {"action": "append", "default": default} | ({"type": Path} if Path in get_args(several) else {})
     if several:

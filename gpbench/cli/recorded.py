@@ -46,7 +46,7 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
         except ConfigError as error:
             texts["packages"] = str(error)
     fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
-    lines = printing.aligned(("id", record.id), fields, printing.width())
+    lines = [*printing.aligned(("id", record.id), fields, printing.width())]
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
         lines.append(line)
     lines += [f"folder  {content.folder}", f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}"]
@@ -200,7 +200,8 @@ def import_(
             warn(text)
     metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
     rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
-    lines = printing.aligned(("data set", "output", "method", "setting", "split", "metrics"), rows, printing.width())
+    header = ("data set", "output", "method", "setting", "split", "metrics")
     before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    lines.append(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
+    footer = f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}"
+    lines = [*printing.aligned(header, rows, printing.width()), footer]
     return Answer([record.to_json() for record in records], "\n".join(lines))

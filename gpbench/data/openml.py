@@ -64,15 +64,17 @@ def split_file(content: bytes, rows: int) -> bytes:
     try:
         table = pandas.read_csv(io.BytesIO(b"".join(body)), names=names, comment="%", dtype={"type": "category"})
         of_row = table["rowid"].to_numpy("int64")
-        is_test = table["type"].str.strip().str.upper().to_numpy(str) == "TEST"
+        kinds = table["type"].str.strip("'\" ").str.upper().to_numpy(str)
+        is_test, is_train = kinds == "TEST", kinds == "TRAIN"
         folds, of_split = np.unique(table[["repeat", "fold"]].to_numpy("int64"), axis=0, return_inverse=True)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        require((is_test | is_train).all() and (of_row == table["rowid"]).all(), "a row or a type is none", ValueError)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise DataError(f"its file of splits is none of OpenML's ({' '.join(str(error).split())[:80]})") from None
     known = len(of_row) and of_row.min() >= 0 and of_row.max() < rows
     require(known, f"its splits are not of the {rows:,} rows of its table")
     limits.check(20 * rows * len(folds), limits.memory(8 * rows), "its splits need", error=DataError)
     cells = np.full((rows, len(folds)), "-", dtype="<U5")
-    cells[of_row[~is_test], of_split[~is_test]] = "train"
+    cells[of_row[is_train], of_split[is_train]] = "train"
     tests = of_row[is_test], of_split[is_test]
     require(not (cells[tests] == "train").any(), "a row trains and tests in one of its splits")
     cells[tests] = "test"
@@ -117,7 +119,7 @@ def _answers(value: str) -> Iterator[None]:
         reason = f"OpenML does not answer ({type(error).__name__}): check the network"
     except DataError as error:
         reason = str(error)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError):
         pass
     raise DataError(f"dataset={value}: {reason}")
 

@@ -50,17 +50,23 @@ class Index:
         self._lines: dict[bytes, bytes] = {}
         size = 0
         for id in filter(_WORD.fullmatch, ids):
-            with contextlib.suppress(OSError):
-                facts = os.stat(f"{runs}/{id}/{folder.RECORD}")
-                self._stamps[id.encode()] = stamp(facts)
-                size += facts.st_size
+            try:
+                facts = os.stat(f"{self._runs}/{id}/{folder.RECORD}")
+            except OSError:
+                continue
+            self._stamps[id.encode()] = stamp(facts)
+            size += facts.st_size
         with contextlib.suppress(OSError, ValueError):
             self._read(2 * size)  # a larger one, as after many deletions, is made again
         self._others = [id for id in ids if os.fsencode(id) not in self._lines]
 
-    def ages(self) -> Iterator[tuple[str, str]]:
-        """The age of each readable record, as `Record.age`."""
-        yield from (record.age for _, record, _ in self._missing() if record)
+    def ages(self, say: Callable[[str, str], None]) -> Iterator[tuple[str, str]]:
+        """The age of each readable record, as `Record.age`; `say` gets the id of another one, and what is wrong."""
+        for id, record, fault in self._missing():
+            if record:
+                yield record.age
+            else:
+                say(id, fault)
         for line in self._lines.values():
             id, created, _ = line.decode().split(" ", 2)
             yield created, id
@@ -68,6 +74,7 @@ class Index:
     def records(self) -> Iterator[_Read]:
         """Every run."""
         yield from self._missing()
+        self._stamps.clear()  # they need the room of ten thousand records
         reader = functools.cache(lambda digest: _reader(self._templates[digest]))
         while self._lines:  # each makes room for its record
             name, line = self._lines.popitem()
@@ -82,7 +89,9 @@ class Index:
     def _read(self, most: int) -> None:
         """Reads the lines whose stamp is that of the record.  Raises ValueError for a damaged index."""
         whole = limits.read(self._file, most)
-        require(whole[-_END:] == _digest(memoryview(whole)[:-_END]), "damaged", ValueError)
+        seal = _seal()
+        seal.update(memoryview(whole)[:-_END])
+        require(whole[-_END:] == seal.hexdigest().encode(), "damaged, or of another gpbench", ValueError)
         for line in whole[:-_END].split(b"\n"):
             if line.startswith(b"{"):
                 self._templates[_digest(line)[:_KEY]] = line
@@ -100,11 +109,11 @@ class Index:
                 yield from self._take()
                 lines = [line for line in self._lines.values() if _changed(line) < oldest]
                 keys = {line.split(b" ")[3] for line in lines}
-                digest = hashlib.sha256()
+                seal = _seal()
                 for line in (*(line for key, line in self._templates.items() if key in keys), *lines):
-                    digest.update(line + b"\n")
+                    seal.update(line + b"\n")
                     file.write(line + b"\n")
-                file.write(digest.hexdigest().encode())
+                file.write(seal.hexdigest().encode())
         except OSError:  # a folder that cannot be written has no index
             yield from self._take()
 
@@ -132,7 +141,12 @@ def _changed(line: bytes) -> int:
     return max(int(time, 16) for time in line.split(b" ", 3)[2].split(b".")[2:])
 
 
-def _digest(content: bytes | memoryview) -> bytes:
+def _seal() -> Any:
+    """The beginning of the SHA-256 of an index: one of records with other fields is made again."""
+    return hashlib.sha256(" ".join(slots()).encode())
+
+
+def _digest(content: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest().encode()
 
 

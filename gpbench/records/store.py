@@ -53,7 +53,7 @@ class Store:
                 if record is not None:
                     records.append(record)
                 else:
-                    self._say(id, f"skipped the record {self.runs / id}: {fault}")
+                    self._skip(id, fault)
         return sorted(records, key=lambda record: record.age)
 
     def ids(self) -> Sequence[str]:
@@ -100,11 +100,12 @@ class Store:
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
         ids = self.ids() if self.is_folder else []
-        ages = index.Index(self.runs, ids).ages() if len(ids) >= index.FEWEST else []
+        ages = index.Index(self.runs, ids).ages(self._skip) if len(ids) >= index.FEWEST else []
         _, id = max(ages, default=("", ""))
         record = self.get(id, whole=False) if id else None
         records = [record] if record else self.all()[-1:]
-        require(records, f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
+        fault = f"no runs in {self.runs} {'can be read' if ids else 'yet'}; make one with `gpbench run`"
+        require(records, fault, AbsentError)
         return records[0]
 
     def config(self, id: str) -> dict[str, Any]:
@@ -219,6 +220,9 @@ class Store:
         except ValueError as error:
             self._say(id, f"{self.runs / id}: {error}; {self._mend}")
             return nothing
+
+    def _skip(self, id: str, fault: str) -> None:
+        self._say(id, f"skipped the record {self.runs / id}: {fault}")
 
     def _say(self, id: str, line: str) -> None:
         """One line on stderr, and no other one about this run."""

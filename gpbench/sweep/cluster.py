@@ -26,11 +26,11 @@ from gpbench import paths
 from gpbench.errors import ConfigError, StorageError, require
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.job import Job, Outcome
-from gpbench.sweep.local import Child, Forks
+from gpbench.sweep.local import Child, Forks, pass_on
 
 _POLL_S = 0.05  # seconds between two looks at the job of this task
 _ASK_S = 5.0  # seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one
-_SHARED = ("timeout_min", "gpus_per_node", "cpus_per_task", "mem_gb")
+_SHARED = ("timeout_min", "nodes", "tasks_per_node", "gpus_per_node", "cpus_per_task", "mem_gb")
 _LARGEST_ARRAY = 1001  # Slurm's own MaxArraySize, for one that does not say what it has
 _OF_SLURM = ("partition", "account", "array_parallelism", "setup")
 
@@ -50,6 +50,9 @@ class Cluster:
         mend = "start the sweep where Slurm's commands are, or leave it out to use this machine"
         is_there = kind != "slurm" or all(map(shutil.which, ("sbatch", "squeue", "scancel", "scontrol")))
         require(is_there, f"{fault}; {mend}", ConfigError)
+        fault = "hydra.launcher.nodes and tasks_per_node make one run of several processes: add run.processes=cluster"
+        is_one = {settings.get("nodes") or 1, settings.get("tasks_per_node") or 1} == {1}
+        require(is_one or run["processes"] == "cluster", fault, ConfigError)
         self.flags, self.resubmit, self.pack = flags, settings["resubmit"], settings["pack"]
         tasks = run["jobs"] if kind == "local" else _largest_array()
         self.at_a_time = tasks * self.pack
@@ -147,6 +150,9 @@ class _Task:
             if status == "error":
                 return f"{result.strip().splitlines()[-1]}; the log of job {id} is {log}"
             outcomes = [dict(item) for item in json.loads(result)]
+            with contextlib.suppress(OSError), open(self.job.paths.stderr, errors="replace") as log:
+                for line in log:
+                    pass_on(line)
             if all(item["status"] != "failed" for item in outcomes):
                 for file in path.parent.glob(f"{id}_*"):
                     file.unlink(missing_ok=True)

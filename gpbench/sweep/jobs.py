@@ -139,6 +139,7 @@ class Jobs:
     def _run(self) -> None:
         reason, patient = None, False
         while self._waiting or self._running:
+            began = time.monotonic()
             children = [child for _, child in self._running]
             if reason is None and (reason := self.stop.reason):
                 self._stop(reason, children)
@@ -153,7 +154,8 @@ class Jobs:
                 patient = True
                 self._view.print(f"waiting for {counted(len(self._waiting), 'job')} that other processes train")
             self._view.running([child for _, child in self._running])
-            time.sleep(_POLL_S)
+            # Ten thousand jobs take a while to look at.
+            time.sleep(min(1.0, max(_POLL_S, 20 * (time.monotonic() - began))))
 
     def _stop(self, reason: str, running: Sequence[Running]) -> None:
         self.executor.cancel(running)

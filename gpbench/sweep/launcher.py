@@ -3,7 +3,7 @@ that exist are not made again: the same command resumes where a sweep stopped.""
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, inf, isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,23 @@ from gpbench.config import merge
 from gpbench.config.compose import Composer
 from gpbench.config.words import GROUPS, parse, read, require_launcher
 from gpbench.errors import ConfigError, require
-from gpbench.schema import is_whole
+from gpbench.schema import Range
+from gpbench.schema import parse as range_of
 from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
+_RANGES: Mapping[str, Any] = {
+    **dict.fromkeys(("timeout_min", "checkpoint_s", "array_parallelism", "pack"), "count"),
+    **dict.fromkeys(("nodes", "tasks_per_node", "cpus_per_task"), "count or null"),
+    "gpus_per_node": "whole or null",
+    "resubmit": "whole",
+    "setup": Range(lambda value: isinstance(value, list) and all(isinstance(line, str) for line in value), "a list"),
+    "additional": Range(lambda value: isinstance(value, Mapping), "a mapping, as {constraint: h100}"),
+}
+"""Ranges of the settings of launchers."""
 _MOST_JOBS = 100_000
 """A sweep of more jobs is refused: a list of them all would fill the memory, and a typing error is likelier."""
 
@@ -105,7 +115,6 @@ def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[
         require(settings, f"{word.text}: name its launcher too, as in hydra/launcher=slurm", ConfigError)
         cfg = merge.changed(cfg, word)
     settings = merge.resolved(cfg)["hydra"]["launcher"]
-    pack = settings.get("pack", 1)
-    fault = f"hydra.launcher.pack={pack}: name a whole number from 1, the jobs of a task"
-    require(is_whole(pack) and pack >= 1, fault, ConfigError)
+    for key in settings.keys() & _RANGES.keys():
+        range_of(_RANGES[key]).check(f"hydra.launcher.{key}", settings[key])
     return name, settings

@@ -72,9 +72,14 @@ class Child:
 
     def _drain(self, stream: Iterable[str], name: str) -> None:
         for line in stream:
-            if line.startswith(_LOST):
-                warn_once(line.partition("warning: ")[2].strip())
+            pass_on(line)
             setattr(self, name, line.strip() or getattr(self, name))
+
+
+def pass_on(line: str) -> None:
+    """Says once what several jobs of a sweep say of a tracker."""
+    if line.startswith(_LOST):
+        warn_once(line.partition("warning: ")[2].strip())
 
 
 @contextlib.contextmanager

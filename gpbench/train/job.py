@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -43,7 +42,7 @@ def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopReques
     trackers = Trackers(context.run.get("log", []) if context.devices.leads else [])
     job = _Job(context, store, progress, trackers, stop, dict(plan.recorded(store)))
     if len(job.records) < len(plan.runs):
-        with closing(trackers):
+        with trackers:
             for group in groups(context):
                 job.complete(group)
         if job.context.devices.leads:

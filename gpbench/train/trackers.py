@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gpbench import plugins
-from gpbench.errors import as_word
+from gpbench.errors import Stopped, as_word
 from gpbench.log import warn
 from gpbench.records.record import Record
 
@@ -23,7 +23,7 @@ class Trackers:
     """The trackers of runs under way.  One that fails is left out from then on, which is said: training goes on."""
 
     def __init__(self, names: Any):
-        self._names = [*dict.fromkeys(names if isinstance(names, list) else [names])]
+        self._names = [*dict.fromkeys(names if isinstance(names, list) else filter(None, [names]))]
         self._open: dict[tuple[str, str], Any] = {}  # by id of a run, and name
 
     def begin(self, id: str, label: str, settings: Mapping[str, Any], results: Path) -> None:
@@ -49,10 +49,14 @@ class Trackers:
             self._answer(name, methodcaller("update", record.steps or 0, objective, results), tracker)
             self._answer(name, methodcaller("end", record.status), tracker)
 
-    def close(self) -> None:
-        """Closes the trackers of runs without a record, as stopped."""
-        for (_, name), tracker in self._open.items():
-            self._answer(name, methodcaller("end", "stopped"), tracker)
+    def __enter__(self) -> "Trackers":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        """Closes the trackers of runs without a record, as stopped or failed."""
+        status = "stopped" if kind and issubclass(kind, Stopped | KeyboardInterrupt) else "failed"
+        for (_id, name), tracker in self._open.items():
+            self._answer(name, methodcaller("end", status), tracker)
 
     def _answer(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -80,7 +84,8 @@ def _mlflow(id: str, label: str, settings: Mapping[str, Any], results: Path) -> 
         os.environ.setdefault(f"MLFLOW_HTTP_REQUEST_{name}", value)
     import mlflow
 
-    with open("mlflow.lock", "w") as lock:  # two jobs that make one database here spoil it
+    results.mkdir(parents=True, exist_ok=True)
+    with open(results / "mlflow.lock", "w") as lock:  # two jobs that make one database spoil it
         fcntl.flock(lock, fcntl.LOCK_EX)
         experiment = mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "gpbench")).experiment_id
     client, tag = mlflow.MlflowClient(), "gpbench.id"

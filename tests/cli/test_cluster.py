@@ -140,9 +140,10 @@ def test_the_local_executor_stops_at_a_checkpoint(tmp_path):
 def test_a_mistake_is_one_line(tmp_path):
     for words, line in (
         (["hydra/launcher=slum"], "hydra/launcher=slum: no such hydra/launcher; did you mean slurm"),
-        (["hydra/launcher=local", "hydra.launcher.timeout_min=long"], 'hydra.launcher: Parameter "timeout_min"'),
+        (["hydra/launcher=local", "hydra.launcher.timeout_min=long"], "hydra.launcher.timeout_min=long: must be"),
+        (["hydra/launcher=slurm", "hydra.launcher.additional=3", "--dry-run"], "additional=3: must be a mapping"),
         (["hydra/launcher=local", "hydra.launcher.partition=gpu"], "no key 'partition' in hydra.launcher"),
-        (["hydra/launcher=local", "hydra.launcher.pack=0"], "name a whole number from 1, the jobs of a task"),
+        (["hydra/launcher=local", "hydra.launcher.pack=0"], "pack=0: must be a whole number from 1"),
         (["hydra.launcher.pack=2", "--dry-run"], "name its launcher too, as in hydra/launcher=slurm"),
         (["hydra/launcher=slurm"], "no sbatch, squeue, scancel and scontrol here"),
     ):

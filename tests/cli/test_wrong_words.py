@@ -170,8 +170,8 @@ def test_no_line_of_any_verb_is_longer_than_the_terminal(width, results, monkeyp
 def test_columns_that_would_be_too_narrow_become_lines_and_wide_ones_stay_columns():
     header, text = ("claim", "verdict", "evidence", "says"), ("a word " * 15).strip()
     rows = [("sep/c01", "undecided", text, text), ("sep/c02", "not run", "", text)]
-    narrow, wide = (aligned(header, rows, width) for width in (70, 140))
+    narrow, wide = ([*aligned(header, rows, width)] for width in (70, 140))
     assert narrow[0] == "sep/c01  verdict: undecided" and narrow[1].startswith("  evidence: a word")
     assert wide[0].split() == [*header] and wide[1].startswith("sep/c01  undecided  a word")
     assert max(map(len, narrow)) <= 70 and max(map(len, wide)) <= 140
-    assert aligned(header, rows)[1].count(text) == 2
+    assert [*aligned(header, rows)][1].count(text) == 2

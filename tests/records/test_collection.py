@@ -153,7 +153,7 @@ def test_what_a_collection_has_is_removed_and_what_it_has_not_stays(folder, monk
     assert main([*words, "--remove", "--json"]) == 0
     assert not Store(folder / "results").ids() and other.ids() == ["a" * 16]
     assert open_store(folder / "all.parquet").all() == VARIOUS
-    words = ["collect", str(folder / "other"), "--out", str(folder / "all.parquet"), "--remove"]
+    words = ["collect", str(folder / "other"), "--out", str(folder / "all.parquet")]
     assert main(words) == 2 and "all.parquet has 3 other runs" in capsys.readouterr().err
     assert open_store(folder / "all.parquet").all() == VARIOUS and other.ids()
 

@@ -63,7 +63,8 @@ def _grid_lines(grid: Grid, width: int | None, notes: Mapping[str, str]) -> list
     """The lines of a grid: header, rule and rows, with numbers to the right, and words broken to the width."""
     header = [_marked(text, notes) for text in grid.header]
     if grid.prose:
-        return printing.aligned(header, [[_marked(text, notes) for text in row] for row in grid.rows], width, rule=True)
+        rows = [[_marked(text, notes) for text in row] for row in grid.rows]
+        return [*printing.aligned(header, rows, width, rule=True)]
     tails = [max((_tail(text, notes) for text in column), default=0) for column in zip(*grid.rows)] or [0] * len(header)
     padded = lambda text, tail: _marked(text, notes) + " " * (tail - _tail(text, notes))
     rows = [[_marked(row[0], notes), *map(padded, row[1:], tails[1:])] for row in grid.rows]
