@@ -76,10 +76,10 @@ def reproduce(
         words += [_results(Path(settings["results"])), f"run.preset={preset}"]
         # cells of several outputs are one job
         listed = [[*job, *words] for job in dict.fromkeys(tuple(job_words(cell.job)) for cell in to_run)]
+        launcher = chosen_launcher([text for text in overrides if text.startswith(LAUNCHER)], config_dir)
         if dry_run:
             return preview(listed, config_dir)
-        launchers = [text for text in overrides if text.startswith(LAUNCHER)]
-        sweep = Jobs(config_dir, settings, *chosen_launcher(launchers, config_dir))
+        sweep = Jobs(config_dir, settings, *launcher)
         sweep.launch(listed)
         try:
             sweep.conclude()

@@ -138,4 +138,4 @@ def test_its_jobs_run_where_the_launcher_says(folder):
     code, out, err = reproduce(folder, "run.again=true", "hydra/launcher=local", "--jobs", "2")
     assert (code, err) == (0, "") and "2 jobs: 2 done" in out
     assert not (folder / RESULTS / "sweeps").exists()
-    assert "no key 'partition'" in reproduce(folder, "run.again=true", "hydra.launcher.partition=gpu")[2]
+    assert "name its launcher too" in reproduce(folder, "run.again=true", "hydra.launcher.partition=gpu")[2]
