@@ -68,6 +68,7 @@ def gauss_newton(
     in memory at a time; the weight is 0 for rows that fill a batch up."""
     chunk = min(_CHUNK, len(y))
     chunks = -(-len(y) // chunk)
+    hessians = jax.vmap(jax.hessian(likelihood.log_prob))
 
     def split(array: Array) -> Array:
         missing = [(0, chunks * chunk - len(y))] + [(0, 0)] * (array.ndim - 1)
@@ -76,20 +77,13 @@ def gauss_newton(
     def add(total: Array, rows: tuple[Array, Array, Array]) -> tuple[Array, None]:
         X, y, weight = rows
         J = jacobian(network, X)
-        curvature = weight[:, None, None] * _row_curvatures(network(X), likelihood, y)
-        P = J.shape[-1]
+        n, K, P = J.shape
+        curvature = -weight[:, None, None] * hessians(network(X), y).reshape(n, K, K)
         return total + J.reshape(-1, P).T @ jnp.einsum("nkl,nlp->nkp", curvature, J).reshape(-1, P), None
 
     P = vector(network).size
     total, _ = jax.lax.scan(add, jnp.zeros((P, P), X.dtype), (split(X), split(y), split(weight)))
     return total
-
-
-def _row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[Array, " N"]) -> Float[Array, "N K K"]:
-    """Negative Hessian -∂² log p(y|f) / ∂f² of every row."""
-    hessian = jax.vmap(jax.hessian(lambda f, y: likelihood.log_prob(f, y)))
-    K = 1 if f.ndim == 1 else f.shape[1]
-    return -hessian(f, y).reshape(len(f), K, K)
 
 
 def approximate(network: Network, precisions: Float[Array, " L"], curvature: Float[Array, "P P"]) -> WeightPosterior:
