@@ -32,11 +32,6 @@ class WeightPosterior(eqx.Module):
         return jax.lax.map(variance, X, batch_size=_CHUNK)
 
 
-def vector(network: Network) -> Float[Array, " P"]:
-    """All weights and biases of a network as one vector."""
-    return ravel_pytree(network)[0]
-
-
 def by_layer(values: Float[Array, " P"], network: Network) -> Float[Array, " L"]:
     """Sums of a vector of P numbers over each layer's numbers."""
     _, unravel = ravel_pytree(network)
@@ -81,7 +76,7 @@ def gauss_newton(
         curvature = -weight[:, None, None] * hessians(network(X), y).reshape(n, K, K)
         return total + J.reshape(-1, P).T @ jnp.einsum("nkl,nlp->nkp", curvature, J).reshape(-1, P), None
 
-    P = vector(network).size
+    P = ravel_pytree(network)[0].size
     total, _ = jax.lax.scan(add, jnp.zeros((P, P), X.dtype), (split(X), split(y), split(weight)))
     return total
 
@@ -95,5 +90,5 @@ def log_evidence(
     posterior: WeightPosterior, network: Network, precisions: Float[Array, " L"], fit: Float[Array, ""]
 ) -> Float[Array, ""]:
     """Laplace estimate of log p(y): log p(y|w), the `fit`, + log N(w | 0, δ⁻¹) + ½ P log 2π - ½ log|H|, in nats."""
-    delta, w = spread(precisions, network), vector(network)
+    delta, w = spread(precisions, network), ravel_pytree(network)[0]
     return fit + 0.5 * jnp.sum(jnp.log(delta) - delta * w**2) - 0.5 * log_determinant(posterior.A)
