@@ -118,7 +118,8 @@ class GAM(PriorMethod, VariationalMethod):
 
         def sum_terms(shared: Any, block: Any) -> Any:
             (parameters, factors), (rows, weight) = shared, block
-            return weight @ self.terms(parameters, *parameters.layer.whitened(rows.X, factors), rows)
+            V, rest = parameters.layer.whitened(rows.X, factors)
+            return weight @ self.terms(parameters, V, rest, rows)
 
         shared = replace(parameters, q=prepared), layer.factors()
         total = sum_in_blocks(sum_terms, shared, replace(batch, unit=None), batch.weight, size)
