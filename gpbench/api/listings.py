@@ -55,8 +55,8 @@ class Listing(Table):
         """The runs of the list, read again: the list of a hundred thousand keeps only what it prints."""
         ids = {*self._columns["id"]} if self._store else set[str]()
         records = tuple(record for record in self._store.all() if record.id in ids) if self._store else ()
-        if gone := len(ids) - len(records):
-            warn(f"{gone} of the listed runs can no longer be read")
+        if lost := len(ids) - len(records):
+            warn(f"{lost} of the listed runs can no longer be read")
         return records
 
     @functools.cached_property

@@ -29,6 +29,10 @@ class Posterior(eqx.Module):
     def moments(self) -> tuple[Float[Array, " T"], Float[Array, "T T"]]:
         """Mean and covariance of w."""
 
+    def prepared(self) -> "Posterior":
+        """The same q, with what `project` makes of q alone: for many calls."""
+        return self
+
     def sample(self, count: int, *, key: PRNGKeyArray) -> Float[Array, "K T"]:
         """Draws from q(w), one a row; K is `count`."""
         mean, covariance = self.moments()
@@ -80,13 +84,20 @@ class CoupledCovariance(Posterior):
 class CoupledPrecision(Posterior):
     """The precision I + B Bᵀ with B of R columns (paper `gam`, section 4): T (R + 1) values, O(N T R) for N rows.  With
     A = I + BᵀB the covariance is I - B A⁻¹ Bᵀ.  R directions of w are narrower than the prior, whatever the number of
-    components, and none is wider; R = T has every such covariance."""
+    components, and none is wider; R = T has every such covariance.  `factor` is A's inverse Cholesky factor, of a q
+    that is `prepared`."""
 
     mean: Float[Array, " T"]
     B: Float[Array, "T R"]
+    factor: Float[Array, "R R"] | None = None
+
+    def prepared(self) -> "CoupledPrecision":
+        return CoupledPrecision(self.mean, self.B, self._inverse_factor())
 
     def _inverse_factor(self) -> Float[Array, "R R"]:
         """The inverse Cholesky factor of A = I + BᵀB."""
+        if self.factor is not None:
+            return self.factor
         return inverse_cholesky(jnp.eye(self.B.shape[1], dtype=self.B.dtype) + self.B.T @ self.B)
 
     def project(self, V: Float[Array, "T N"]) -> MeanVariance:

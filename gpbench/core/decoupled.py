@@ -60,9 +60,7 @@ class Decoupled(eqx.Module):
         weights = self.weights
         missing = -len(weights) % _BLOCK
         a = jnp.pad(weights, (0, missing)).reshape(-1, _BLOCK)
-
-        def pad(x: Array) -> Array:
-            return jnp.pad(x, ((0, missing), (0, 0))).reshape(*a.shape, -1)
+        pad: Any = lambda x: jnp.pad(x, ((0, missing), (0, 0))).reshape(*a.shape, -1)
 
         def add(total: Array, columns: tuple[Array, Array, Array]) -> tuple[Array, None]:
             a, Z, log_scale = columns

@@ -32,11 +32,6 @@ class WeightPosterior(eqx.Module):
         return jax.lax.map(variance, X, batch_size=_CHUNK)
 
 
-def vector(network: Network) -> Float[Array, " P"]:
-    """All weights and biases of a network as one vector."""
-    return ravel_pytree(network)[0]
-
-
 def by_layer(values: Float[Array, " P"], network: Network) -> Float[Array, " L"]:
     """Sums of a vector of P numbers over each layer's numbers."""
     _, unravel = ravel_pytree(network)
@@ -68,6 +63,7 @@ def gauss_newton(
     in memory at a time; the weight is 0 for rows that fill a batch up."""
     chunk = min(_CHUNK, len(y))
     chunks = -(-len(y) // chunk)
+    hessians = jax.vmap(jax.hessian(likelihood.log_prob))
 
     def split(array: Array) -> Array:
         missing = [(0, chunks * chunk - len(y))] + [(0, 0)] * (array.ndim - 1)
@@ -76,20 +72,13 @@ def gauss_newton(
     def add(total: Array, rows: tuple[Array, Array, Array]) -> tuple[Array, None]:
         X, y, weight = rows
         J = jacobian(network, X)
-        curvature = weight[:, None, None] * _row_curvatures(network(X), likelihood, y)
-        P = J.shape[-1]
+        n, K, P = J.shape
+        curvature = -weight[:, None, None] * hessians(network(X), y).reshape(n, K, K)
         return total + J.reshape(-1, P).T @ jnp.einsum("nkl,nlp->nkp", curvature, J).reshape(-1, P), None
 
-    P = vector(network).size
+    P = ravel_pytree(network)[0].size
     total, _ = jax.lax.scan(add, jnp.zeros((P, P), X.dtype), (split(X), split(y), split(weight)))
     return total
-
-
-def _row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[Array, " N"]) -> Float[Array, "N K K"]:
-    """Negative Hessian -∂² log p(y|f) / ∂f² of every row."""
-    hessian = jax.vmap(jax.hessian(lambda f, y: likelihood.log_prob(f, y)))
-    K = 1 if f.ndim == 1 else f.shape[1]
-    return -hessian(f, y).reshape(len(f), K, K)
 
 
 def approximate(network: Network, precisions: Float[Array, " L"], curvature: Float[Array, "P P"]) -> WeightPosterior:
@@ -101,5 +90,5 @@ def log_evidence(
     posterior: WeightPosterior, network: Network, precisions: Float[Array, " L"], fit: Float[Array, ""]
 ) -> Float[Array, ""]:
     """Laplace estimate of log p(y): log p(y|w), the `fit`, + log N(w | 0, δ⁻¹) + ½ P log 2π - ½ log|H|, in nats."""
-    delta, w = spread(precisions, network), vector(network)
+    delta, w = spread(precisions, network), ravel_pytree(network)[0]
     return fit + 0.5 * jnp.sum(jnp.log(delta) - delta * w**2) - 0.5 * log_determinant(posterior.A)

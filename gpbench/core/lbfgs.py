@@ -61,10 +61,7 @@ def step(
     x, unravel = ravel_pytree(parameters)
     d = direction(state)
     current = _Point(jnp.zeros((), x.dtype), state.value, d @ state.gradient)
-
-    def searching(carry: Any) -> Bool[Array, ""]:
-        evaluations, satisfied, *_ = carry
-        return (evaluations < _EVALUATIONS) & ~satisfied
+    searching = lambda carry: (carry[0] < _EVALUATIONS) & ~carry[1]
 
     def search(carry: Any) -> Any:
         evaluations, _, low, high, t, best = carry

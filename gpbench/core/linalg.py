@@ -3,13 +3,13 @@ gpbench goes through `inverse_cholesky`.  It returns the inverse factor A = L⁻
 forward and backward, is then a matrix product, the fastest operation of CPUs and GPUs: whitening is A K, K⁻¹ is AᵀA,
 log|K| is -2 Σ log diag A."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.lax.linalg import cholesky
 from jax.scipy.linalg import solve_triangular
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 # Initial jitter, of the order of rounding in the Gram matrix, relative to the mean of the diagonal.
@@ -17,15 +17,41 @@ _JITTER = {"float64": 1e-10, "float32": 1e-6}
 _GROWTH, _TRIES = 10.0, 6
 # Up to this size LAPACK's own factorisation is as fast as the recursion on halves, and each half is more to compile.
 _LEAF = 128
+# Number of rows of a tile, by which products with triangular factors of three tiles or more skip most of the zeros.
+_TILE = 128
 
 
-@jax.custom_jvp
-def product(A: Float[Array, "M K"], B: Float[Array, "K N"]) -> Float[Array, "M N"]:
-    """A B for a small A, with a gradient in B that is as fast as the product (`transposed`)."""
-    return A @ B
+@jax.custom_vjp
+def product(A: Float[Array, "M M"], B: Float[Array, "M N"]) -> Float[Array, "M N"]:
+    """A B for a lower triangular A.  Of the gradient in A the part above the diagonal is none, and that in B is as fast
+    as the product (`transposed`)."""
+    return _lower_product(A, B)
 
 
-product.defjvps(lambda dA, _, A, B: dA @ B, lambda dB, _, A, B: transposed(A).T @ dB)
+product.defvjp(
+    lambda A, B: (_lower_product(A, B), (A, B)),
+    lambda saved, V_bar: (_lower_outer(V_bar, saved[1]), _upper_product(transposed(saved[0]), V_bar)),
+)
+
+
+def _in_tiles(rows_of: Callable[[slice], Array], m: int) -> Array:
+    """The m rows of a product, a tile after the other where they are many and a CPU waits for every operation."""
+    size = _TILE if m >= 3 * _TILE and jax.default_backend() == "cpu" else m
+    return jnp.concatenate([rows_of(slice(start, min(start + size, m))) for start in range(0, m, size)])
+
+
+def _lower_product(L: Array, B: Array) -> Array:
+    return _in_tiles(lambda t: L[t, : t.stop] @ B[: t.stop], len(B))
+
+
+def _upper_product(U: Array, B: Array) -> Array:
+    return _in_tiles(lambda t: U[t, t.start :] @ B[t.start :], len(B))
+
+
+def _lower_outer(C: Array, B: Array) -> Array:
+    """The lower triangle of C Bᵀ; above it some entries are left out, and 0."""
+    m = len(B)
+    return _in_tiles(lambda t: jnp.pad(C[t] @ B[: t.stop].T, ((0, 0), (0, m - t.stop))), m)
 
 
 def transposed(A: Float[Array, "M K"]) -> Float[Array, "K M"]:
@@ -49,18 +75,14 @@ def _forward(K: Array) -> tuple[Array, Array]:
     return A, A
 
 
-def _backward(A: Array, A_bar: Array) -> tuple[Array]:
-    return (_gradient(A, A_bar @ A.T),)
-
-
 def _gradient(A: Array, inner: Array) -> Array:
     """K̄ = -Aᵀ sym(Φ(Ā Aᵀ)) A of Ā Aᵀ, Φ the lower triangle with half the diagonal."""
     lower = jnp.tril(inner)
     lower = lower - 0.5 * jnp.diag(jnp.diag(lower))
-    return -0.5 * transposed(A) @ ((lower + lower.T) @ A)
+    return _upper_product(-0.5 * transposed(A), (lower + lower.T) @ A)
 
 
-inverse_cholesky.defvjp(_forward, _backward)
+inverse_cholesky.defvjp(_forward, lambda A, A_bar: (_gradient(A, _lower_outer(A_bar, A)),))
 
 
 @jax.custom_vjp
@@ -71,14 +93,14 @@ def whitened(K: Float[Array, "M M"], C: Float[Array, "M N"]) -> Float[Array, "M 
 
 def _whiten(K: Array, C: Array) -> tuple[Array, tuple[Array, Array]]:
     A = inverse_cholesky(K)
-    V = A @ C
+    V = _lower_product(A, C)
     return V, (A, V)
 
 
 def _unwhiten(saved: tuple[Array, Array], V_bar: Array) -> tuple[Array, Array]:
     # Ā Aᵀ = V̄ Cᵀ Aᵀ = V̄ Vᵀ
     A, V = saved
-    return _gradient(A, V_bar @ V.T), transposed(A) @ V_bar
+    return _gradient(A, _lower_outer(V_bar, V)), _upper_product(transposed(A), V_bar)
 
 
 whitened.defvjp(_whiten, _unwhiten)
@@ -87,11 +109,6 @@ whitened.defvjp(_whiten, _unwhiten)
 def log_determinant(A: Float[Array, "M M"]) -> Float[Array, ""]:
     """log|K| = -2 Σ log diag A from the inverse Cholesky factor A of K."""
     return -2.0 * jnp.sum(jnp.log(jnp.diag(A)))
-
-
-def _initial_jitter(dtype: DTypeLike) -> float:
-    """First relative jitter of `inverse_cholesky` for matrices of this precision."""
-    return _JITTER[jnp.dtype(dtype).name]
 
 
 @jax.named_scope("needs_float64")  # rounding in float32 makes covariance matrices indefinite
@@ -110,7 +127,7 @@ def _safe_inverse_factor(K: Array) -> Array:
 
     # The first attempt is in the loop too, so that the factorisation is compiled once.
     # A NaN anywhere in a Cholesky factor reaches the last row, so the last entry speaks for the whole.
-    jitter = jnp.asarray(_initial_jitter(K.dtype), high.dtype)
+    jitter = jnp.asarray(_JITTER[K.dtype.name], high.dtype)
     with jax.debug_nans(False):  # a NaN in here is a factorisation that failed, and the next jitter may do
         *_, A = jax.lax.while_loop(unfinished, step, (0, jitter, jnp.full_like(high, jnp.nan)))
     return A.astype(K.dtype)
@@ -134,7 +151,7 @@ def describe_failure(name: str, K: Float[Array, "M M"]) -> str:
     """The failure of `inverse_cholesky` for the matrix K, as a diverged run's one-line error; "": it succeeds."""
     if bool(jnp.isfinite(_safe_inverse_factor(K)[-1, -1])):
         return ""
-    reached = _initial_jitter(K.dtype) * _GROWTH**_TRIES
+    reached = _JITTER[K.dtype.name] * _GROWTH**_TRIES
     return f"the Cholesky factorisation of {name} failed in {K.dtype} with relative jitter up to {reached:g}"
 
 

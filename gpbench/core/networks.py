@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -121,10 +122,7 @@ class MeanField(eqx.Module):
 
     def best_prior(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Mean and variance of the prior N(mean, variance), shared by all parameters, that minimises `kl`."""
-        means, log_stds = (
-            jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(network)])
-            for network in (self.mean, self.log_std)
-        )
+        means, log_stds = (ravel_pytree(network)[0] for network in (self.mean, self.log_std))
         mean = jnp.mean(means)
         return mean, jnp.mean(jnp.exp(2.0 * log_stds) + (means - mean) ** 2)
 

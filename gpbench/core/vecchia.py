@@ -60,8 +60,7 @@ class ResidualProcess(eqx.Module):
             values, index = jax.lax.top_k(correlation, count)
             return index, (values >= 0.0) & (jnp.arange(count) < k)
 
-        rows = (X, V.T, theirs, end)
-        return Neighbours(*map_rows(lambda row: of_row(*row), rows, _CHUNK))
+        return Neighbours(*map_rows(lambda row: of_row(*row), (X, V.T, theirs, end), _CHUNK))
 
     def deviations(self, X: Float[Array, "B D"], rest: Float[Array, " B"]) -> Float[Array, " B"]:
         """Residual standard deviations above 0, by which correlations divide: at an inducing point it would be 0."""
@@ -91,8 +90,7 @@ class ResidualProcess(eqx.Module):
             a = whitened @ A
             return a @ y[index], v - V @ a, jnp.maximum(variance - whitened @ whitened, 0.0)
 
-        rows = (X, V.T, rest, neighbours.index, neighbours.mask)
-        return map_rows(of_row, rows, _CHUNK)
+        return map_rows(of_row, (X, V.T, rest, neighbours.index, neighbours.mask), _CHUNK)
 
     def independent(
         self, y: Float[Array, " N"], neighbours: Neighbours

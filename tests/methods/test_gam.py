@@ -180,12 +180,14 @@ def test_natural_steps_end_where_the_gradient_in_q_is_zero(posterior, task):
     assert objective[-1] > objective[0]
 
 
-def test_the_gradient_of_the_bound_is_that_of_differences():
+def test_the_bound_by_blocks_is_that_of_all_rows_and_its_gradient_that_of_differences(monkeypatch):
+    monkeypatch.setattr("gpbench.methods.additive.gam._BLOCK", 5)
     data = rows(12, "binary")
     method = gam(inducing=3, kernel="matern32", natural_step=None, optimiser=optax.adam(0.01), rank=4)
     start, unravel = ravel_pytree(method.init(data, key=KEY).parameters)
     flat = start + 0.05 * jnp.asarray(np.random.default_rng(0).normal(size=start.size))
     function = jax.jit(lambda flat: method.bound(unravel(flat), data))
+    np.testing.assert_allclose(function(flat), super(GAM, method).bound(unravel(flat), data), rtol=1e-12)
     expected, gradient = unravel(jnp.asarray(differences(function, flat))), unravel(jax.jit(jax.grad(function))(flat))
     scaling = lambda p: (p.layer.low, p.layer.width)  # by the training rows, and not trained
     assert not any(leaf.any() for leaf in scaling(gradient))

@@ -36,7 +36,8 @@ class Heteroscedastic(Likelihood):
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
         """log N(y | f₁, e^g)."""
-        return norm.logpdf(y, f[..., 0], jnp.exp(0.5 * self._log_noise(f[..., 1])))
+        g = self.log_noise + jnp.exp(self.log_deviation) * f[..., 1]
+        return norm.logpdf(y, f[..., 0], jnp.exp(0.5 * jnp.clip(g, -_LARGEST, _LARGEST)))
 
     def expected_log_prob(self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"], y: PerRow) -> PerRow:
         """-½ (log 2π + E g + E e^-g ((y - E f₁)² + var f₁)), E e^-g = e^(-E g + var g / 2)."""
@@ -57,9 +58,6 @@ class Heteroscedastic(Likelihood):
         return VaryingNoisePredictive(
             mean[:, 0], variance[:, 0], *self._log_noise_moments(mean, variance), nodes=self.nodes
         )
-
-    def _log_noise(self, f: Float[Array, "..."]) -> Float[Array, "..."]:
-        return jnp.clip(self.log_noise + jnp.exp(self.log_deviation) * f, -_LARGEST, _LARGEST)
 
     def _log_noise_moments(self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"]) -> MeanVariance:
         deviation = jnp.exp(self.log_deviation)

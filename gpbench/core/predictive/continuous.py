@@ -81,6 +81,7 @@ def log_expected_normal_power(
 
 
 _MOST = 80.0  # largest log variance: e^80 is a number of float32
+_LARGE = 5.0  # least argument of Mills ratio's continued fraction
 
 
 class LaplacePredictive(ContinuousPredictive):
@@ -119,9 +120,6 @@ class LaplacePredictive(ContinuousPredictive):
             return jnp.where(u > _LARGE, by_ratio, direct)
 
         return side(1.0), side(-1.0)
-
-
-_LARGE = 5.0
 
 
 def _log_mills_ratio(u: Float[Array, " N"]) -> Float[Array, " N"]:

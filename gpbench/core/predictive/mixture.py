@@ -85,9 +85,7 @@ class MixturePredictive(Predictive):
     def _mixed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """The mixture's arrays from those of its components, which have a leading axis."""
         log_weights = jax.nn.log_softmax(self.log_weights)
-
-        def average(values: Array) -> Array:
-            return jnp.tensordot(jnp.exp(log_weights), values, axes=1)
+        average: Callable[[Array], Array] = lambda values: jnp.tensordot(jnp.exp(log_weights), values, axes=1)
 
         def log_average(values: Array) -> Array:
             return logsumexp(values + log_weights.reshape(-1, *(1,) * (values.ndim - 1)), axis=0)

@@ -6,7 +6,7 @@ one of three posteriors of all components' inducing outputs: `gpbench.core.addit
 
 import itertools
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.additive import CoupledCovariance, Posterior, coupled_precision, mean_field
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.kernels import Spec
+from gpbench.core.mapping import sum_in_blocks
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, size_label
@@ -27,6 +28,7 @@ from gpbench.methods.parts.settings import PriorMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
+_BLOCK = 125  # number of rows whose terms are summed at a time on a CPU: their features stay in its caches
 _START_ROWS = 10_000  # maximum number of rows from which the posterior starts
 
 
@@ -104,6 +106,24 @@ class GAM(PriorMethod, VariationalMethod):
         layer, latents = replace(layer, lengthscale_prior=self.lengthscale_prior), likelihood.latents()
         q = repeat(_initial_posterior(self, layer, data, latents == 1), latents)
         return VariationalParameters(layer, likelihood, q)
+
+    def bound(self, parameters: VariationalParameters, batch: Batch) -> Float[Array, ""]:
+        """The bound.  On a CPU by blocks of rows, of at least as many as q has numbers for each output, so that a
+        block's gradient in q is no larger than its features."""
+        layer, q, size = parameters.layer, parameters.q, len(batch.y)
+        if jax.default_backend() == "cpu" and jax.device_count() == 1:
+            numbers = sum(leaf.size for leaf in jax.tree.leaves(q))
+            size = max(_BLOCK, numbers // sum(count * m for count, m in layer.shapes))
+        prepared = q.prepared() if parameters.likelihood.latents() == 1 else jax.vmap(type(q).prepared)(q)
+
+        def sum_terms(shared: Any, block: Any) -> Any:
+            (parameters, factors), (rows, weight) = shared, block
+            V, rest = parameters.layer.whitened(rows.X, factors)
+            return weight @ self.terms(parameters, V, rest, rows)
+
+        shared = replace(parameters, q=prepared), layer.factors()
+        total = sum_in_blocks(sum_terms, shared, replace(batch, unit=None), batch.weight, size)
+        return batch.scale * total + self.prior_term(parameters, layer.log_prior())
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
         match self.posterior:

@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core import laplace
@@ -61,7 +62,7 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
         likelihood = self.gaussian_likelihood(data)
         network = self.initial_network(data, likelihood.latents(), key=key)
         precisions = jnp.ones(len(network.layers), data.X.dtype)
-        posterior = laplace.WeightPosterior(jnp.eye(laplace.vector(network).size, dtype=data.X.dtype))
+        posterior = laplace.WeightPosterior(jnp.eye(ravel_pytree(network)[0].size, dtype=data.X.dtype))
         return _LaplaceState(network, self.optimiser.init(network), precisions, likelihood, posterior, jnp.asarray(0))
 
     def log_joint(
@@ -69,7 +70,7 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
     ) -> Float[Array, ""]:
         """log p(y|w) - ½ Σ δ |w|², or an unbiased estimate of it from a minibatch."""
         fit = batch.sum(likelihood.log_prob(network(batch.X), batch.y))
-        return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(laplace.vector(network) ** 2, network))
+        return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(ravel_pytree(network)[0] ** 2, network))
 
     def step(self, state: _LaplaceState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_LaplaceState, Info]:
         """New precisions and noise, and then `inner_steps` of the optimiser, of falling size, and the approximation.
@@ -108,7 +109,7 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
     ) -> tuple[Float[Array, " L"], Likelihood]:
         """MacKay's updates of the precisions, and of the noise in regression."""
         effective = posterior.effective(precisions, network)
-        sizes = laplace.by_layer(laplace.vector(network) ** 2, network)
+        sizes = laplace.by_layer(ravel_pytree(network)[0] ** 2, network)
         precisions = effective / (sizes + _LEAST)
         if not isinstance(likelihood, Gaussian):
             return precisions, likelihood

@@ -15,7 +15,7 @@ from gpbench.core.additive import Posterior
 from gpbench.core.features import inducing_points
 from gpbench.core.kernels import Effect, LengthscalePrior, LengthscaleStart, Spec
 from gpbench.core.kernels.composite import fix_amplitude
-from gpbench.core.linalg import describe_failure, whitened
+from gpbench.core.linalg import describe_failure, inverse_cholesky, product
 from gpbench.errors import ConfigError, require
 from gpbench.methods.parts.components import Component
 
@@ -29,15 +29,24 @@ class _ComponentStack(eqx.Module):
     """Whether Z has no gradient, so that no optimiser moves it."""
     inputs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
-    def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "G M N"], Float[Array, "G N"]]:
-        """V = L⁻¹ Kzx of every component, Kzz = L Lᵀ, and k(x, x)."""
-        Z = jax.lax.stop_gradient(self.Z) if self.fixed_points else self.Z
+    @property
+    def _points(self) -> Float[Array, "G M S"]:
+        return jax.lax.stop_gradient(self.Z) if self.fixed_points else self.Z
 
-        def whiten_one(kernel: Effect, Z: Any, x: Any) -> Any:
-            return whitened(kernel.cross(Z, Z), kernel.cross(Z, x)), kernel.diag(x)
+    def factors(self) -> Float[Array, "G M M"]:
+        """The inverse Cholesky factor of every component's Kzz."""
+        return jax.vmap(lambda kernel, Z: inverse_cholesky(kernel.cross(Z, Z)))(self.kernel, self._points)
+
+    def whitened(
+        self, X: Float[Array, "N D"], factors: Float[Array, "G M M"]
+    ) -> tuple[Float[Array, "G M N"], Float[Array, "G N"]]:
+        """V = L⁻¹ Kzx of every component, Kzz = L Lᵀ, and k(x, x)."""
+
+        def whiten_one(kernel: Effect, Z: Any, A: Any, x: Any) -> Any:
+            return product(A, kernel.cross(Z, x)), kernel.diag(x)
 
         rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
-        return jax.vmap(whiten_one)(self.kernel, Z, rows)
+        return jax.vmap(whiten_one)(self.kernel, self._points, factors, rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,16 +88,20 @@ class AdditiveLayer(eqx.Module):
         ends = np.cumsum(sizes)
         return tuple(slice(int(ends[slot]), int(ends[slot + 1])) for slot in self.order)
 
-    def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "T N"], Float[Array, " N"]]:
+    def factors(self) -> list[Float[Array, "G M M"]]:
+        """The inverse Cholesky factors of all components' Kzz, stack after stack."""
+        return [stack.factors() for stack in self.stacks]
+
+    def whitened(self, X: Float[Array, "N D"], factors: Any = None) -> tuple[Float[Array, "T N"], Float[Array, " N"]]:
         """Whitened features of the constant and of all components; and the variance of ρ given all of w."""
-        V, rest = self._stacked(X)
+        V, rest = self._stacked(X, factors)
         return V, jnp.sum(rest, axis=0)
 
-    def _stacked(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "T N"], Float[Array, "C N"]]:
+    def _stacked(self, X: Float[Array, "N D"], factors: Any = None) -> tuple[Float[Array, "T N"], Float[Array, "C N"]]:
         """Whitened features, and the variance of each component given w, stack after stack."""
         parts, rest = [jnp.full((1, len(X)), jnp.exp(0.5 * self.log_constant), X.dtype)], []
-        for stack in self.stacks:
-            V, diagonal = stack.whitened(self.unit(X))
+        for stack, A in zip(self.stacks, factors or self.factors()):
+            V, diagonal = stack.whitened(self.unit(X), A)
             parts.append(V.reshape(-1, len(X)))
             rest.append(jnp.maximum(diagonal - jnp.sum(V**2, axis=1), 0.0))
         return jnp.concatenate(parts), jnp.concatenate(rest)

@@ -99,12 +99,21 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         batch: Batch,
     ) -> Float[Array, ""]:
         """The bound, with what the layer contributes to it."""
+        return batch.sum(self.terms(parameters, V, rest, batch)) + self.prior_term(parameters, log_prior)
+
+    def terms(
+        self, parameters: VariationalParameters, V: Float[Array, "M N"], rest: Float[Array, " N"], batch: Batch
+    ) -> PerRow:
+        """The term of each row."""
         mean, variance = _output(parameters, V, rest)
-        terms = self.row_terms(parameters.likelihood, batch.shifted(mean), variance, rest, batch.y)
+        return self.row_terms(parameters.likelihood, batch.shifted(mean), variance, rest, batch.y)
+
+    def prior_term(self, parameters: VariationalParameters, log_prior: Float[Array, ""]) -> Float[Array, ""]:
+        """What the bound has beside the terms of rows."""
         kl = kl_of(parameters)
         if parameters.beta is not None:
             kl = jax.lax.stop_gradient(parameters.beta) * kl
-        return batch.sum(terms) - kl + log_prior
+        return log_prior - kl
 
     def objective(self, state: GradientState[VariationalParameters], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
