@@ -70,8 +70,8 @@ def test_more_jobs_than_an_array_holds_go_as_room_comes_some_in_one_task(tmp_pat
 def test_a_failed_job_of_a_task_leaves_the_others_their_outcomes_and_a_stop_begins_no_other(tmp_path, cluster):
     code, out, _ = gpbench(tmp_path, *ON_SLURM, "method.fate=done,error,killed", "hydra.launcher.pack=3", **cluster)
     assert code == 6 and "3 jobs: 1 done, 2 failed\n" in out
-    words, log = ["seed=0,1", "method.seconds=4", "hydra.launcher.pack=2", "hydra.launcher.resubmit=0"], tmp_path / "log"
-    sweep = start(tmp_path, *ON_SLURM, *words, FAKE_LOG=str(log), **cluster)
+    more, log = ["seed=0,1", "method.seconds=4", "hydra.launcher.pack=2", "hydra.launcher.resubmit=0"], tmp_path / "log"
+    sweep = start(tmp_path, *ON_SLURM, *more, FAKE_LOG=str(log), **cluster)
     wait_for(log.exists)
     subprocess.run(["scancel", "--signal=TERM", "--name=gpbench"], env=cluster, check=True)
     out, _ = sweep.communicate(timeout=60)
