@@ -50,7 +50,35 @@ if TYPE_CHECKING:
     from gpbench.records.record import Record as Record
 
 
-_lazy, __dir__, __all__ = lazy.attach(__name__, lazy.declared(__file__))
+_lazy, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "api.comparisons": ("best", "compare", "leaderboard", "power", "rank"),
+        "api.datasets": ("LoadedDataset", "load"),
+        "api.listings": ("ls",),
+        "api.models": ("RecordedRun", "load_run"),
+        "api.runs": ("Runs",),
+        "api.tables": ("Table", "table", "verify"),
+        "api.training": ("multirun", "run"),
+        "core": ("kernels", "likelihoods", "predictive"),
+        "errors": (
+            "ClaimedError",
+            "ConfigError",
+            "DataError",
+            "DivergedError",
+            "GpbenchError",
+            "StorageError",
+            "Stopped",
+            "SweepError",
+        ),
+        "estimators.classifier": ("Classifier",),
+        "estimators.regressor": ("Regressor",),
+        "methods.base": ("Method",),
+        "methods.parts.gradient": ("GradientMethod",),
+        "records.frame": ("frame",),
+        "records.record": ("Record",),
+    },
+)
 __all__ += ["__version__"]
 _NEED_JAX = ("GradientMethod", "Method", "kernels", "likelihoods", "predictive")
 

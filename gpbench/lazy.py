@@ -1,9 +1,7 @@
 """Names of packages that are imported at their first use (PEP 562), so that commands start without NumPy and JAX."""
 
-import ast
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 
@@ -22,13 +20,3 @@ def attach(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return __getattr__, lambda: public, public
-
-
-def declared(file: str) -> dict[str, list[str]]:
-    """The names that the file of a package imports for type checkers alone, by their modules in the package."""
-    modules: dict[str, list[str]] = {}
-    for block in ast.parse(Path(file).read_text(encoding="utf-8")).body:
-        for node in block.body if isinstance(block, ast.If) else ():
-            if isinstance(node, ast.ImportFrom):
-                modules.setdefault(f"{node.module}".partition(".")[2], []).extend(alias.name for alias in node.names)
-    return modules

@@ -194,7 +194,7 @@ def test_two_sweeps_at_once_train_each_run_once(tmp_path, before):
     sweeps = [start(tmp_path, *words, before=b, FAKE_LOG=str(tmp_path / "log")) for b in ((), before)]
     outputs = [sweep.communicate(timeout=200) for sweep in sweeps]
     assert [sweep.returncode for sweep in sweeps] == [0, 0], outputs
-    assert all(err == "" and out.count("[") == 3 for out, err in outputs)
+    assert all(err == "" and out.count("[") == 3 for out, err in outputs), outputs
     counts = [int(n) for out, _ in outputs for n in re.findall(r"(\d+) done", out.splitlines()[-1])]
     assert sum(counts) == 3
     trained = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("train")]
