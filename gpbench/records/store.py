@@ -39,10 +39,10 @@ class Store:
     def get(self, id: str, *, whole: bool = True) -> Record | None:
         """The record of a finished run; None where there is none, or it is damaged, which is said on stderr."""
         record, fault = self._read(id, whole=whole)
-        if record is None and processes.restore(self.runs, id):
-            record, fault = self._read(id, whole=whole)
-        if record is None and (self.runs / id).exists():
-            self._say(id, f"{self.runs / id} counts as missing: {fault}")
+        if record is None and (processes.restore(self.runs, id) or (self.runs / id).exists()):
+            record, fault = self._read(id, whole=whole)  # another process may have put it there meanwhile
+            if record is None:
+                self._say(id, f"{self.runs / id} counts as missing: {fault}")
         return record
 
     def all(self, *, whole: bool = False) -> list[Record]:
