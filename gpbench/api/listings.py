@@ -53,7 +53,7 @@ class Listing(Table):
     @functools.cached_property
     def records(self) -> tuple[Record, ...]:  # type: ignore[override]
         """The runs of the list, read again: the list of a hundred thousand keeps only what it prints."""
-        ids = {*self._columns["id"]} if self._store else set[str]()
+        ids = {*self._columns.get("id", ())}
         records = tuple(record for record in self._store.all() if record.id in ids) if self._store else ()
         if lost := len(ids) - len(records):
             warn(f"{lost} of the listed runs can no longer be read")

@@ -51,8 +51,8 @@ class Cluster:
         is_there = kind != "slurm" or all(map(shutil.which, ("sbatch", "squeue", "scancel", "scontrol")))
         require(is_there, f"{fault}; {mend}", ConfigError)
         fault = "hydra.launcher.nodes and tasks_per_node make one run of several processes: add run.processes=cluster"
-        is_one = {settings.get("nodes") or 1, settings.get("tasks_per_node") or 1} == {1}
-        require(is_one or run["processes"] == "cluster", fault, ConfigError)
+        several = {settings.get("nodes"), settings.get("tasks_per_node")} - {None, 1}
+        require(not several or run["processes"] == "cluster", fault, ConfigError)
         self.flags, self.resubmit, self.pack = flags, settings["resubmit"], settings["pack"]
         tasks = run["jobs"] if kind == "local" else _largest_array()
         self.at_a_time = tasks * self.pack
