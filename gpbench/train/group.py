@@ -30,17 +30,22 @@ PARTS = ("init", "search", "compile", "train", "evaluate")
 """Stages whose seconds a record has: initial states (with what they import and compile on the way), the choice of
 settings, compilation, the steps, and predictions with their metrics."""
 
-_compiled: list[float] = []  # seconds of each compilation in this process: initial states compile on the way
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, duration_secs, **_: (
-        _compiled.append(duration_secs) if event.endswith("backend_compile_duration") else None
-    )
-)
+_compilations = {"before": 0.0, "seconds": 0.0}  # CPU seconds when the last one began, and of all in this process
+
+
+def _follow(event: str, duration_secs: float, **_: str | int) -> None:
+    if event.endswith("jaxpr_to_mlir_module_duration"):  # the stage right before compilation
+        _compilations["before"] = time.process_time()
+    elif event.endswith("backend_compile_duration"):  # by the clock, which runs on while other processes compute
+        _compilations["seconds"] += time.process_time() - _compilations["before"]
+
+
+jax.monitoring.register_event_duration_secs_listener(_follow)  # initial states compile on the way
 
 
 def spent() -> float:
     """CPU seconds of this process so far, without those of compilation."""
-    return time.process_time() - sum(_compiled)
+    return time.process_time() - _compilations["seconds"]
 
 
 class Changes(eqx.Module):
@@ -109,7 +114,7 @@ class Fit:
         yield
         self.seconds[phase] += time.perf_counter() - start
         if phase != "compile":
-            self.cpu_seconds += max(0.0, spent() - cpu)
+            self.cpu_seconds += spent() - cpu
 
 
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:
