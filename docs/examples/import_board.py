@@ -74,17 +74,21 @@ def pygam(X, y, X_test, classes):
     return {"mean": model.predict(X_test), "variance": ((high - low) / 2 / quantile) ** 2}
 
 
-def gpboost(X, y, X_test, classes):
+def gpboost(X, y, X_test, classes, gp_approx="vecchia"):
     import gpboost
 
     likelihood = "bernoulli_logit" if classes else "gaussian"
-    options = {"cov_function": "matern_ard", "cov_fct_shape": 2.5, "gp_approx": "vecchia", "seed": 0}
+    options = {"cov_function": "matern_ard", "cov_fct_shape": 2.5, "gp_approx": gp_approx, "seed": 0}
     model = gpboost.GPModel(gp_coords=X, likelihood=likelihood, **options)
     model.fit(y=(y == y.max()).astype(float) if classes else y)
     made = model.predict(gp_coords_pred=X_test, predict_var=True, predict_response=True)
     if classes:
         return probabilities(np.stack([1 - made["mu"], made["mu"]], axis=1))
     return {"mean": made["mu"], "variance": made["var"]}
+
+
+def gpboost_vif(X, y, X_test, classes):
+    return gpboost(X, y, X_test, classes, "full_scale_vecchia")
 
 
 def gpytorch_svgp(X, y, X_test, classes):
@@ -132,6 +136,7 @@ PROGRAMS = {
     ngboost: "ngboost",
     pygam: "pygam",
     gpboost: "gpboost",
+    gpboost_vif: "gpboost",
     gpytorch_svgp: "gpytorch torch",
 }
 
