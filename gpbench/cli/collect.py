@@ -45,10 +45,7 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
     pairs = [pair for others in contents for pair in others]
     require(pairs, "no runs there yet; train with `gpbench run`", ConfigError)
     merged, differing = _merge(pairs, newest=newest)
-    before: set[str] = set()
-    with contextlib.suppress(ConfigError):  # a file without runs
-        before = {id for id, _ in collection.read_times(out)}
-    lost = len(before - {record.id for record, _ in merged})
+    lost = len(_ids_in(out) - {record.id for record, _ in merged})
     fault = f"{out} has {lost} other runs, perhaps of no folder any more: name it too, or delete it"
     require(not lost, fault, ConfigError)
     rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
@@ -66,6 +63,16 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
         lines.append(f"{removed:>8,}  of their {len(own)} folders deleted")
     data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing, "removed": removed}
     return Answer(data, "\n".join(lines))
+
+
+def _ids_in(out: Path) -> set[str]:
+    """The ids of the runs in a file that is to be written over.  Raises ConfigError: it is no collection, or damaged."""
+    ids: set[str] = set()
+    with contextlib.suppress(ConfigError):
+        ids = {id for id, _ in collection.read_times(out)}
+    fault = f"{out} is there, and has no runs that can be read: name another file, or delete it"
+    require(ids or not out.exists(), fault, ConfigError)
+    return ids
 
 
 def _remove(pairs: Sequence[_Stored], out: Path) -> int:
