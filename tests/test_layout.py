@@ -45,8 +45,8 @@ BUDGETS = {
     ("sweep",): 1_301,
     ("analysis",): 4_489,
     ("claims",): 1_881,
-    ("report",): 2_861,
-    ("cli", "api"): 3_950,
+    ("report",): 2_837,
+    ("cli", "api"): 3_957,
     ("contract", "estimators", "imports", "papers"): 2_562,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

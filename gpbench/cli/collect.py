@@ -66,7 +66,7 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
 
 
 def _ids_in(out: Path) -> set[str]:
-    """The ids of the runs in a file that is to be written over.  Raises ConfigError: it is no collection, or damaged."""
+    """The ids of the runs in a file that is to be written over.  Raises ConfigError: it has none that can be read."""
     ids: set[str] = set()
     with contextlib.suppress(ConfigError):
         ids = {id for id, _ in collection.read_times(out)}

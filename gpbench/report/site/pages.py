@@ -29,6 +29,7 @@ from gpbench.claims.verdicts import count
 from gpbench.errors import listed, printable
 from gpbench.papers import published
 from gpbench.records.record import Record
+from gpbench.report.figures.comparisons import draw_ranking
 from gpbench.report.figures.printed import draw_printed
 from gpbench.report.site import charts, facts, front, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
@@ -97,6 +98,7 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
     tasks = {name: str(card.get("task", "others")) for name, card in site_facts.cards.items()}
     ranks = views.rank_sections(site_facts.records, tasks)
     yield site.page("ranks.html", "Average ranks", sections=ranks)
+    yield from ((section["file"], drawn(draw_ranking(section["ranking"]))) for section in ranks)
     pictures: list[tuple[str, str]] = []
     for planned in presets.values():
         files = [*_experiment(site, planned)]

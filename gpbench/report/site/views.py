@@ -18,14 +18,13 @@ from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import number
 from gpbench.analysis.provenance import imported_note
 from gpbench.analysis.rankings import rank_table, ranking_notes
-from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import row, seconds_notes, with_marks
 from gpbench.claims.grades import Judged
 from gpbench.errors import ConfigError
 from gpbench.experiments import plan
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.layout import FIGURES
-from gpbench.metrics import METRICS, better
+from gpbench.metrics import METRICS
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 from gpbench.report.site.facts import Facts, PlannedExperiment
@@ -115,58 +114,33 @@ def rank_sections(records: Sequence[Record], tasks: Mapping[str, str]) -> list[d
     for (protocol, precision), group in groups.items():
         cells = group_runs(group)
         recorded = {name: None for record in group for name in record.metrics}
-        conditions = f"protocol {protocol}, {precision}".removesuffix(", ")
+        runs = f"protocol {protocol}, {precision}".removesuffix(", ")
         metrics = [*(name for name in METRICS if name in recorded), *(name for name in recorded if name not in METRICS)]
-        sections += filter(None, (_rank_section(cells, metric, conditions, tasks) for metric in metrics))
-    return sections
+        for metric in metrics:
+            with suppress(ConfigError):  # nothing to rank
+                sections.append({"metric": metric, "runs": runs, **_rank_section(cells, metric, tasks)})
+    return [{**section, "file": f"ranks/{k}.svg"} for k, section in enumerate(sections)]
 
 
-def _rank_section(
-    cells: Sequence[CellRuns], metric: str, conditions: str, tasks: Mapping[str, str]
-) -> dict[str, Any] | None:
-    """The methods under one protocol and precision, ranked by one metric: those with the most data sets at first."""
+def _rank_section(cells: Sequence[CellRuns], metric: str, tasks: Mapping[str, str]) -> dict[str, Any]:
+    """The methods with the most data sets under one protocol and precision, ranked by one metric.  Raises ConfigError:
+    they cannot be ranked."""
     cells = [cell for cell in with_metric(cells, metric) if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
-    table = (compared := Comparison.of_settings(cells, metric)).values
-    count = Counter(name for row in table.values() for name in row)
+    compared = Comparison.of_settings(cells, metric)
+    count = Counter(name for row in compared.values.values() for name in row)
     most = {name for name in count if count[name] == max(count.values())}
-    default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
+    values = {dataset: {name: row[name] for name in row if name in most} for dataset, row in compared.values.items()}
+    ranking = rank_table(replace(compared, values=values))
+    ranked = [(name, cell, *method_of(cell)) for name, cell in zip(labels(cells), cells) if name in most]
     records = [record for cell in cells for record in cell.records]
-
-    def columns(row: Mapping[str, Mapping[int, float]]) -> list[Any]:
-        """The splits of a data set, and by the number of a method its values there, to the 12 digits that ranks see."""
-        splits = sorted({split for values in row.values() for split in values})
-        value = lambda values, split: float(f"{values[split]:.12g}") if split in values else None
-        by_name = {name: [value(values, split) for split in splits] for name, values in row.items()}
-        return [splits, {k: by_name[name] for k, name in enumerate(count) if name in by_name}]
-
-    try:
-        ranking = rank_table(replace(compared, values=default))
-    except ConfigError:
-        return None
-    labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
-    quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
-    pairs = [(name, *method_of(cell)) for name, cell in labelled]
-    settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
     return {
-        "title": f"{metric}, {conditions}",
         "task": ", ".join(sorted({tasks.get(name.partition(" ")[0], "others") for name in ranking.datasets})),
-        "quick": bool(quick),
+        "quick": any("quick" in cell.preset for _, cell, *_ in ranked),
         "ranking": ranking,
         "notes": [*ranking_notes(ranking), *filter(None, [imported_note(records)])],
-        "settings": settings,  # of methods whose labels omit them
-        "data": {  # values by data set, method and split, in columns, for site.js
-            "metric": metric,
-            "higher": better(metric, records) == "higher",
-            "quantiles": [nemenyi_quantile(k) for k in range(2, len(count) + 1)],
-            "methods": list(count),
-            "default": [name in most for name in count],
-            "quick": quick,
-            "diverged": [(*key, n) for key, n in compared.diverged.items()],
-            "undefined": [(*key, words) for key, counts in compared.undefined.items() for words in counts],
-            "datasets": {dataset: columns(row) for dataset, row in table.items()},
-        },
+        "settings": sorted({f"{name} {label}" for name, _, method, label in ranked if name == method and label}),
     }
 
 
