@@ -142,6 +142,16 @@ def test_an_index_that_is_none_is_made_again(store):
     assert agrees(store)
 
 
+def test_an_index_of_records_with_other_fields_is_made_again(store, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "slots", lambda: {"id": None})
+        patch.setattr(index, "_split", lambda record: (b'{"id":""}', b""))  # as if records had no others
+        store.all()
+    path = store.runs.parent / index.NAME
+    before = path.read_bytes()
+    assert agrees(store) and path.read_bytes() != before
+
+
 def key(template: bytes) -> bytes:
     return index._digest(template)[: index._KEY]
 

@@ -65,6 +65,19 @@ def test_numbers_that_are_not_finite_or_whose_squares_are_not_are_null(store):
     assert store.config(OTHER) == {"method": {"m": 1e200}}
 
 
+def test_a_run_that_another_process_puts_in_place_between_two_looks_is_no_damaged_one(store, monkeypatch, capsys):
+    read = store._read
+
+    def look(id, *, whole):
+        found = read(id, whole=whole)
+        if not store.contains(id):
+            write(store)
+        return found
+
+    monkeypatch.setattr(store, "_read", look)
+    assert store.get(A) == record() and not capsys.readouterr().err
+
+
 @pytest.mark.parametrize("read", [lambda s: s.get(A), lambda s: s.all()[0], lambda s: s.last()])
 def test_a_record_that_a_killed_replacement_moved_aside_comes_back(store, read):
     write(store)
