@@ -257,6 +257,19 @@ def test_without_hidden_layers_the_bound_is_svis():
     np.testing.assert_allclose(ours, theirs, rtol=1e-10)
 
 
+def test_one_set_of_points_for_all_units_is_as_good_as_equal_ones_for_each():
+    data, method = regression(20), dsdgp(hidden=(3,))
+    state, _ = train(method, data, 30)
+    shared = method.posteriors(state.parameters)[0]
+    assert shared.layer.Z.shape == (1, 5, 2) and shared.q.mean.shape == (3, 5)
+    layer = eqx.tree_at(lambda one: one.Z, shared.layer, jnp.tile(shared.layer.Z, (3, 1, 1)))
+    each = LayerPosterior.create(layer, shared.q)
+    assert np.ptp(shared.moments_at(data.X).mean, axis=1).max() > 0.01
+    of_both = jax.tree.leaves(shared.moments_at(data.X)), jax.tree.leaves(each.moments_at(data.X))
+    for one, other in zip(*of_both, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 def test_hidden_layers_start_at_their_linear_mean_and_a_narrow_first_one_at_principal_components():
     data, method = regression(20), dsdgp(hidden=(2, 1))
     start = method.init(data, key=KEY).parameters

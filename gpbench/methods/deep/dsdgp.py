@@ -38,15 +38,15 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
     `svi`'s model and bound."""
 
     sample_weights: ClassVar[bool] = True
+    shares_points: ClassVar[bool] = True  # a layer has one set of inducing points, as in the paper
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _DsdgpParameters:
         self.require_paths(data)
         likelihood, means = self.initial_likelihood(data), self._linear_means(data)
         layers = self.initial_layers(data, likelihood.latents(), means, key=key)
         q = []
-        for layer in layers:
-            units, m, _ = layer.Z.shape
-            start = standard_normal(m, data.X.dtype)
+        for layer, units in zip(layers, (*self.widths(data.X), likelihood.latents())):
+            start = standard_normal(layer.Z.shape[1], data.X.dtype)
             if layer is not layers[-1]:
                 start = Normal(start.mean, _HIDDEN_ROOT * start.root)
             q.append(jax.tree.map(lambda leaf, units=units: jnp.broadcast_to(leaf, (units, *leaf.shape)), start))

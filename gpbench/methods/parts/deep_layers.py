@@ -24,17 +24,17 @@ from gpbench.schema import SIZE, setting
 
 
 class DeepLayer(eqx.Module):
-    """P functions (units) of the same inputs: one kernel and additive noise, and inducing points for each unit.
-    `log_noise` is the logarithm of the noise variance on every output; None in the last layer, whose noise is the
-    likelihood's."""
+    """P functions (units) of the same inputs: one kernel and additive noise, and inducing points for each unit, or one
+    set for all.  `log_noise` is the logarithm of the noise variance on every output; None in the last layer, whose
+    noise is the likelihood's."""
 
     kernel: Kernel
     log_noise: Float[Array, ""] | None
-    Z: Float[Array, "P M D"]
+    Z: Float[Array, "S M D"]  # S is P or 1
 
     @property
     def units(self) -> int:
-        """P."""
+        """Number of units with inducing points of their own."""
         return self.Z.shape[0]
 
     @property
@@ -46,8 +46,8 @@ class DeepLayer(eqx.Module):
         """The unit with these inducing points, without the noise; `jax.vmap` maps it over `self.Z`."""
         return SparseLayer(self.kernel, None, InducingPoints(Z))
 
-    def whitening(self) -> Float[Array, "P M M"]:
-        """The inverse Cholesky factor A of every unit's Kzz: w = A u."""
+    def whitening(self) -> Float[Array, "S M M"]:
+        """The inverse Cholesky factor A of every Kzz: w = A u."""
         return jax.vmap(lambda Z: inverse_cholesky(self.unit(Z).gram()))(self.Z)
 
     def diagnose(self) -> str:
@@ -60,7 +60,7 @@ class LayerPosterior(eqx.Module):
 
     layer: DeepLayer
     q: Normal
-    A: Float[Array, "P M M"]
+    A: Float[Array, "S M M"]
 
     @classmethod
     def create(cls, layer: DeepLayer, q: Normal) -> "LayerPosterior":
@@ -70,20 +70,24 @@ class LayerPosterior(eqx.Module):
     def moments_at(self, X: Float[Array, "N D"]) -> Moments:
         """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
 
-        def unit(Z: Any, A: Any, q: Any) -> Any:
-            features, kernel = InducingPoints(Z), self.layer.kernel
-            V = product(A, features.cross(kernel, X))
-            mean, variance = q.project(V)
-            return mean, variance + jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
+        def whitened(Z: Any, A: Any) -> Any:
+            V = product(A, InducingPoints(Z).cross(kernel, X))
+            return V, jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
 
-        mean, variance = jax.vmap(unit, out_axes=1)(self.layer.Z, self.A, self.q)
-        return Moments(mean, variance + self.layer.noise)
+        kernel = self.layer.kernel
+        V, residual = jax.vmap(whitened)(self.layer.Z, self.A)
+        if self.layer.units == 1:
+            mean, variance = jax.vmap(Normal.project, in_axes=(0, None))(self.q, V[0])
+        else:
+            mean, variance = jax.vmap(Normal.project)(self.q, V)
+        return Moments(mean.T, (variance + residual).T + self.layer.noise)
 
 
 class DeepMethod(PriorMethod, LikelihoodMethod):
     """A deep GP: the settings of its layers and its likelihood, and their initial values."""
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size", "hidden"})
+    shares_points: ClassVar[bool] = False  # whether the units of a layer have the same inducing points
 
     hidden: tuple[int | str, ...] = setting(
         (2,),
@@ -162,10 +166,10 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
         key: PRNGKeyArray,
     ) -> tuple[DeepLayer, ...]:
         """The layers to start from, the last with `outputs` units.  The first layer's inducing points are rows or their
-        cluster centres, the same for all of its units.  With linear `means` (D, P) of the hidden layers those of a
-        later layer are where the means take them, with lengthscales of `lengthscale_start`.  Without, they are of
-        `hidden_start`, with the lengthscale e (the program of the authors of the paper `aep_dgp`).  Raises ConfigError
-        for more inducing points than rows, or an unfit kernel."""
+        cluster centres, for each of its units.  With linear `means` (D, P) of the hidden layers those of a later layer
+        are where the means take them, with lengthscales of `lengthscale_start`.  Without, they are of `hidden_start`,
+        with the lengthscale e (the program of the authors of the paper `aep_dgp`).  Raises ConfigError for more
+        inducing points than rows, or an unfit kernel."""
         X, dtype = data.X[: data.total], data.X.dtype
         Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
         kernel = self.initial_kernel(Z, data)
@@ -177,8 +181,8 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
             elif depth:
                 Z = jnp.asarray(_HIDDEN_STARTS[hidden_start](len(Z), widths[depth - 1]), dtype)
                 kernel = _with_lengthscale(self.kernel.initial(Z, start="median"), 1.0)
-            is_last = depth == len(widths) - 1
-            layers.append(DeepLayer(kernel, None if is_last else log_noise, jnp.broadcast_to(Z, (units, *Z.shape))))
+            sets, is_last = 1 if self.shares_points else units, depth == len(widths) - 1
+            layers.append(DeepLayer(kernel, None if is_last else log_noise, jnp.broadcast_to(Z, (sets, *Z.shape))))
         return tuple(layers)
 
 
