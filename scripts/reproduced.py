@@ -59,7 +59,7 @@ A second table has each target:
 """
 _NUMBERED = ("Table", "Figure")
 _OTHER_DATA = {"svdgp"}  # papers whose printed numbers are of data that ours only resemble
-_LATER = ("dsdgp", "m=100, hidden=[2], batch=200", ("DSDGP layers 2", "DSDGP 2 layers"))
+_LATER = ("dsdgp", "m=100, hidden=[inputs], batch=200", ("DSDGP layers 2", "DSDGP 2 layers"))
 """A method, its setting, and the names of the same model in later papers."""
 _AHEAD = ("odsvgp", "m=2048+128, batch=1024", "svgp", "m=512, batch=1000")
 """A method, its setting, and the method and setting behind which it should not be."""
