@@ -41,7 +41,7 @@ BUDGETS = {
     ("data",): 5_102,
     ("config",): 1_373,
     ("records", "experiments"): 3_075,
-    ("train",): 2_669,
+    ("train",): 2_671,
     ("sweep",): 1_301,
     ("analysis",): 4_489,
     ("claims",): 1_881,
