@@ -40,13 +40,14 @@ def written(request, folder, tmp_path, monkeypatch):
 
 
 def test_a_full_disk_leaves_the_older_file_as_it_was(written, monkeypatch, capsys):
-    written.file.write_text("older")
+    assert written(written.file) == 0
+    older = written.file.read_bytes()
     monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
     assert written(written.file) == StorageError.exit_code
     *_, line = capsys.readouterr().err.splitlines()
     reason = "No space left on device; free some space, or name another file"
     assert line == f"gpbench: cannot write {written.file}: {reason}"
-    assert written.file.read_text() == "older" and [*written.file.parent.iterdir()] == [written.file]
+    assert written.file.read_bytes() == older and [*written.file.parent.iterdir()] == [written.file]
 
 
 def test_a_link_stays_one_and_one_to_itself_becomes_the_file(written):

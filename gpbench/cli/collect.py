@@ -71,7 +71,7 @@ def _ids_in(out: Path) -> set[str]:
     with contextlib.suppress(ConfigError):
         ids = {id for id, _ in collection.read_times(out)}
     fault = f"{out} is there, and has no runs that can be read: name another file, or delete it"
-    require(ids or not out.exists(), fault, ConfigError)
+    require(ids or not out.is_file(), fault, ConfigError)
     return ids
 
 
