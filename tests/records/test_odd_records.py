@@ -119,12 +119,16 @@ def test_a_trace_that_no_run_leaves_is_one_line(changed, fault, store, capsys):
     assert re.search(f"{fault}; .* trains it again\n$", capsys.readouterr().err)
 
 
-def test_a_folder_for_a_collection_is_one_line(store, tmp_path, refused):
+def test_a_folder_or_another_file_for_a_collection_is_one_line(store, tmp_path, refused):
     (out := tmp_path / "records.parquet").mkdir()
     line = "it is a folder, and a file is needed there"
     error = refused("collect", store.runs.parent, "--out", out, code=5)
     assert f"cannot write {out}: {line}; name another file" in error
     assert f"cannot read {out} ({line})" in refused("table", "--results", out)
+    for content in (b"PAR1 half of a file", b""):  # whether it was a collection, nobody can tell
+        (other := tmp_path / "other.parquet").write_bytes(content)
+        assert f"{other} is there, and has no runs" in refused("collect", store.runs.parent, "--out", other)
+        assert other.read_bytes() == content
 
 
 @pytest.mark.parametrize("name", ["record.json", *folder.FILES])

@@ -33,11 +33,6 @@ class DeepLayer(eqx.Module):
     Z: Float[Array, "S M D"]  # S is P or 1
 
     @property
-    def units(self) -> int:
-        """Number of units with inducing points of their own."""
-        return self.Z.shape[0]
-
-    @property
     def noise(self) -> Float[Array, ""]:
         """The noise variance on every output; 0 without one."""
         return jnp.zeros((), self.Z.dtype) if self.log_noise is None else jnp.exp(self.log_noise)
@@ -76,10 +71,9 @@ class LayerPosterior(eqx.Module):
 
         kernel = self.layer.kernel
         V, residual = jax.vmap(whitened)(self.layer.Z, self.A)
-        if self.layer.units == 1:
-            mean, variance = jax.vmap(Normal.project, in_axes=(0, None))(self.q, V[0])
-        else:
-            mean, variance = jax.vmap(Normal.project)(self.q, V)
+        is_shared = len(V) == 1
+        project = jax.vmap(Normal.project, in_axes=(0, None if is_shared else 0))
+        mean, variance = project(self.q, V[0] if is_shared else V)
         return Moments(mean.T, (variance + residual).T + self.layer.noise)
 
 

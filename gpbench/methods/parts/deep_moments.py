@@ -40,13 +40,13 @@ class Projection(eqx.Module):
 def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Moments:
     """Moments of every unit, noise included, at inputs with the moments `h` (section 5; with `full`, appendix G).  A
     unit's mean is ψ1 α and its variance ψ0 + Σ (B + α αᵀ) ψ2 - mean² + noise."""
-    layer, alphas = projection.layer, projection.alpha
+    layer, alphas, units = projection.layer, projection.alpha, len(projection.alpha)
     kernel = layer.kernel
     assert isinstance(kernel, SquaredExponential)
     mean = jax.vmap(lambda Z, alpha: psi1(kernel, Z, h) @ alpha, out_axes=1)(layer.Z, alphas)
     second = jax.vmap(lambda Z, W: psi2_sum(kernel, Z, h, W), out_axes=1)(layer.Z, projection.weights)
     variance = jnp.maximum(kernel.amplitude + second - mean**2, _LEAST_VARIANCE * kernel.amplitude) + layer.noise
-    if not full or layer.units == 1:
+    if not full or units == 1:
         return Moments(mean, variance)
 
     def between(a: int, b: int) -> Float[Array, " N"]:
@@ -55,7 +55,7 @@ def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Mome
         cross = psi2_cross_sum(kernel, layer.Z[a], layer.Z[b], h, jnp.outer(alphas[a], alphas[b]))
         return cross - mean[:, a] * mean[:, b]
 
-    columns = [jnp.stack([between(a, b) for b in range(layer.units)], axis=1) for a in range(layer.units)]
+    columns = [jnp.stack([between(a, b) for b in range(units)], axis=1) for a in range(units)]
     return Moments(mean, jnp.stack(columns, axis=2))
 
 
